@@ -66,6 +66,7 @@ fn origin(key: &str) -> Origin {
 fn binding(pattern: &str) -> Binding {
     Binding {
         index: 0,
+        line: 0,
         pattern: spanned(pattern.to_owned()),
         agent: spanned(AgentId::main()),
         locked: false,

@@ -11,7 +11,7 @@
 //! - [`channels`]: the platforms: Telegram, Discord and the terminal.
 //! - [`agents`]: the agents and their belongings: identity files, models, skills, memory,
 //!   workspace.
-//! - [`models`]: model providers, fallbacks after a failure, and the built-in stand-in.
+//! - [`models`]: model providers, fallbacks after a failure, and the built-in demo model.
 //! - [`tools`]: the abilities of an agent besides talking, and the policy of their use.
 //! - [`home`]: the home folder and its lock, the checked config, the agents, and a snapshot of all
 //!   of them.
@@ -28,7 +28,8 @@
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
 //!
-//! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `door` (the
+//! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `console` (lines
+//! for an operator who watches), `door` (the
 //! HTTP server for calls from outside), `http` (the base of HTTP clients), `open_files` (their
 //! limit), `printable` (text for a terminal), `signing` (tags on buttons), `slots` (shares of scarce
 //! things), [`telemetry`] (logs).
@@ -42,6 +43,7 @@ pub mod cli;
 mod clock;
 pub mod commands;
 pub mod config;
+mod console;
 pub mod delivery;
 pub mod domain;
 mod door;

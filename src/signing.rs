@@ -41,9 +41,16 @@ impl Signer {
         is_of(period(now)) | is_of(period(now) - 1)
     }
 
+    /// The same bytes for a text at any time.
+    pub(crate) fn hash(&self, text: &str) -> [u8; TAG_BYTES] {
+        let mut hash = [0; TAG_BYTES];
+        let whole = hmac::sign(&self.key, text.as_bytes());
+        hash.copy_from_slice(&whole.as_ref()[..TAG_BYTES]);
+        hash
+    }
+
     fn tag_in(&self, period: i64, text: &str) -> String {
-        let whole = hmac::sign(&self.key, format!("{period}:{text}").as_bytes());
-        whole.as_ref()[..TAG_BYTES]
+        self.hash(&format!("{period}:{text}"))
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect()

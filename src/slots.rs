@@ -15,8 +15,6 @@ const MOST_REMEMBERED: usize = 1024;
 
 /// A number of slots, shared by parties such as agents.
 pub(crate) struct Slots<P: Party> {
-    /// The most slots of a single party at once. The other slots stay free for other parties.
-    most_of_one: usize,
     // Locked sections are short and never await, so a plain lock does.
     state: Mutex<State<P>>,
 }
@@ -27,7 +25,11 @@ pub(crate) trait Party: Clone + Eq + Hash {}
 impl<P: Clone + Eq + Hash> Party for P {}
 
 struct State<P> {
-    free: usize,
+    most: usize,
+    /// The most slots of a single party at once. The other slots stay free for other parties.
+    most_of_one: usize,
+    /// More than `most` after fewer slots were asked for.
+    in_use: usize,
     running: HashMap<P, usize>,
     /// Only parties with waiting work.
     waiting: HashMap<P, VecDeque<Ticket>>,
@@ -51,24 +53,28 @@ pub(crate) struct Slot<P: Party> {
 impl<P: Party> Slots<P> {
     /// `parties` share the slots. A single party may have all of them.
     pub(crate) fn new(most: usize, parties: usize) -> Arc<Self> {
-        let kept = if parties > 1 && most > 1 {
-            (most / ONE_KEPT_OF).max(1)
-        } else {
-            0
-        };
-        Self::with_most_of_one(most, most - kept)
+        Self::with_most_of_one(most, most_of_one(most, parties))
+    }
+
+    /// Changes the number of slots. Slots in use beyond it are not taken back.
+    pub(crate) fn resize(&self, most: usize, parties: usize) {
+        let mut state = self.state();
+        (state.most, state.most_of_one) = (most, most_of_one(most, parties));
+        state.hand_out();
     }
 
     pub(crate) fn with_most_of_one(most: usize, most_of_one: usize) -> Arc<Self> {
         let state = Mutex::new(State {
-            free: most,
+            most,
+            most_of_one,
+            in_use: 0,
             running: HashMap::new(),
             waiting: HashMap::new(),
             tickets: 0,
             served: HashMap::new(),
             given: 0,
         });
-        Arc::new(Slots { most_of_one, state })
+        Arc::new(Slots { state })
     }
 
     /// Waits for a slot. Dropping the future leaves the queue.
@@ -93,7 +99,7 @@ impl<P: Party> Slots<P> {
             number,
             granted: grant,
         });
-        state.hand_out(self.most_of_one);
+        state.hand_out();
         drop(state);
         Waiter {
             slots: self,
@@ -106,7 +112,7 @@ impl<P: Party> Slots<P> {
     fn release(&self, party: &P) {
         let mut state = self.state();
         state.release(party);
-        state.hand_out(self.most_of_one);
+        state.hand_out();
     }
 
     fn state(&self) -> MutexGuard<'_, State<P>> {
@@ -114,21 +120,30 @@ impl<P: Party> Slots<P> {
     }
 }
 
+fn most_of_one(most: usize, parties: usize) -> usize {
+    let kept = if parties > 1 && most > 1 {
+        (most / ONE_KEPT_OF).max(1)
+    } else {
+        0
+    };
+    most - kept
+}
+
 impl<P: Party> State<P> {
     /// Gives out the free slots, to each party in turn.
-    fn hand_out(&mut self, most_of_one: usize) {
-        while self.free > 0
-            && let Some(party) = self.next(most_of_one)
+    fn hand_out(&mut self) {
+        while self.in_use < self.most
+            && let Some(party) = self.next()
         {
             self.serve(party);
         }
     }
 
-    fn next(&self, most_of_one: usize) -> Option<P> {
+    fn next(&self) -> Option<P> {
         let may_run = |party: &P| {
             self.running
                 .get(party)
-                .is_none_or(|running| *running < most_of_one)
+                .is_none_or(|running| *running < self.most_of_one)
         };
         let lines = self.waiting.iter().filter(|(party, _)| may_run(party));
         let oldest = lines.min_by_key(|(party, line)| {
@@ -151,7 +166,7 @@ impl<P: Party> State<P> {
         // A leaving waiter removes its ticket under this lock, so the receiver of a queued ticket
         // still exists.
         if ticket.is_some_and(|ticket| ticket.granted.send(()).is_ok()) {
-            self.free -= 1;
+            self.in_use += 1;
             self.given += 1;
             *self.running.entry(party.clone()).or_default() += 1;
             self.served.insert(party, self.given);
@@ -169,7 +184,7 @@ impl<P: Party> State<P> {
     }
 
     fn release(&mut self, party: &P) {
-        self.free += 1;
+        self.in_use -= 1;
         let running = self.running.get_mut(party).map(|running| {
             *running -= 1;
             *running
@@ -204,7 +219,7 @@ impl<P: Party> Drop for Waiter<'_, P> {
         // The slot was granted, but the future never saw the grant.
         if self.granted.try_recv().is_ok() {
             state.release(&self.party);
-            state.hand_out(self.slots.most_of_one);
+            state.hand_out();
         } else {
             state.give_up(&self.party, self.number);
         }

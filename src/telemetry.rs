@@ -4,30 +4,33 @@
 //! other thread. Lines without room are dropped and counted.
 
 mod lines;
+mod local_time;
+mod wanted;
 
 use std::any::Any;
 use std::time::Duration;
 
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
 use crate::printable::printable;
+use local_time::LocalTime;
 
 /// How long the end of the program waits for its last lines to be read.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
 
-/// Starts logging at this level, unless `PARLOR_LOG` says otherwise (such as `debug` or
-/// `parlor::routing=debug`).
-pub fn start(level: LevelFilter) {
-    let wanted = EnvFilter::builder()
-        .with_default_directive(level.into())
-        .with_env_var("PARLOR_LOG")
-        .from_env_lossy();
-    let in_colour = lines::is_seen();
+/// Starts logging as the verb usually does, unless a flag or `PARLOR_LOG` says otherwise (such as
+/// `debug` or `parlor::routing=debug`). `in_colour` says whether the lines have escapes.
+pub fn start(usual: LevelFilter, flag: Option<LevelFilter>, in_colour: bool) {
+    let wanted = wanted::filter(usual, flag);
     let lines = fmt::layer()
+        .with_timer(if is_seen() {
+            LocalTime::Short
+        } else {
+            LocalTime::Whole
+        })
         .with_writer(if in_colour {
             lines::coloured
         } else {
@@ -54,10 +57,32 @@ pub fn start(level: LevelFilter) {
     }));
 }
 
+/// A remark about a `PARLOR_LOG` that cannot be meant.
+pub fn misread() -> Option<String> {
+    wanted::misread()
+}
+
 /// The last words of the program, printed after all log lines.
 pub fn say(line: &str) {
     lines::stderr().push_last(format!("{}\n", printable(line)).into_bytes());
     flush();
+}
+
+/// A line of the console, between the lines of the log. Words of others inside must be on a single
+/// line.
+pub(crate) fn console_line(line: &str) {
+    let line = format!("{}  {}\n", LocalTime::Short.now(), printable(line));
+    lines::stderr().push(line.into_bytes());
+}
+
+/// Whether a person sees the lines.
+pub(crate) fn is_seen() -> bool {
+    lines::is_seen()
+}
+
+/// The distance of the lines' times from UTC: `+01:00`.
+pub(crate) fn zone() -> String {
+    LocalTime::zone()
 }
 
 /// Returns when all log lines are written, or after a time limit.

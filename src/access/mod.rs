@@ -1,6 +1,8 @@
 //! Decides whether a person may speak to the bot in a place ([`decide`]) and use an agent there
-//! ([`may_use`]). Pure; known people are in [`people`].
+//! ([`may_use`]). Pure; known people are in [`people`], and their numbers in
+//! prompts in [`numbers`].
 
+pub(crate) mod numbers;
 pub(crate) mod people;
 mod standing;
 mod using;
@@ -17,9 +19,11 @@ pub(crate) use using::{Asker, NotForYou, Opening, may_use};
 pub(crate) struct Asking<'a> {
     pub key: &'a SessionKey,
     pub role: Role,
+    /// The person may open closed places: an owner or admin of the house.
+    pub may_open: bool,
     pub addressed: Addressed,
     pub is_command: bool,
-    /// A binding or pin is about this place.
+    /// A binding is about this place, or it was opened from chat.
     pub place_is_bound: bool,
     /// The deciding binding's `require_mention`.
     pub require_mention: Option<bool>,
@@ -30,7 +34,7 @@ pub(crate) enum Verdict {
     Admit,
     /// A guest gets a pairing code.
     Hint,
-    /// An owner speaks to the bot in a closed place, and is told how to open the place.
+    /// An owner or admin speaks to the bot in a closed place, and is told how to open the place.
     TellUnbound,
     /// Talk among people in an open place: no answer, but the next turn may see the text.
     Observe,
@@ -55,19 +59,21 @@ fn decide_private(access: &Access, asking: &Asking<'_>) -> Verdict {
 }
 
 fn decide_group(access: &Access, asking: &Asking<'_>) -> Verdict {
-    let is_owner = asking.role == Role::Owner;
     let speaks_to_us = asking.is_command || asking.addressed != Addressed::NotAtAll;
-    let place_is_open = asking.place_is_bound || access.groups == Groups::Open;
-    if !place_is_open {
+    if !is_open(access, asking) {
         let was_written = asking.addressed != Addressed::ByTopicName;
-        return match (is_owner && was_written, asking.is_command, speaks_to_us) {
-            // An owner can ask /whoami here, and open the place with /agent.
+        return match (
+            asking.may_open && was_written,
+            asking.is_command,
+            speaks_to_us,
+        ) {
+            // Owners and admins can ask /whoami here, and open the place with /agent.
             (true, true, _) => Verdict::Admit,
             (true, false, true) => Verdict::TellUnbound,
-            _ => Verdict::Ignore("no binding or pin opens this place"),
+            _ => Verdict::Ignore(PLACE_CLOSED),
         };
     }
-    if asking.require_mention.unwrap_or(access.require_mention) && !speaks_to_us {
+    if needs_mention(access, asking) && !speaks_to_us {
         return if access.observe {
             Verdict::Observe
         } else {
@@ -77,6 +83,18 @@ fn decide_group(access: &Access, asking: &Asking<'_>) -> Verdict {
     Verdict::Admit
 }
 
+/// Whether the bot answers in the place at all. Private chats are never closed as places.
+pub(crate) fn is_open(access: &Access, asking: &Asking<'_>) -> bool {
+    asking.key.is_private() || asking.place_is_bound || access.groups == Groups::Open
+}
+
+/// Whether a message in the place must be said to the bot.
+pub(crate) fn needs_mention(access: &Access, asking: &Asking<'_>) -> bool {
+    !asking.key.is_private() && asking.require_mention.unwrap_or(access.require_mention)
+}
+
+/// Why a message in a closed place is left alone.
+pub(crate) const PLACE_CLOSED: &str = "no binding or /agent opens this place";
 /// Why a message in a group is left alone.
 pub(crate) const NOT_ADDRESSED: &str = "not addressed to the bot";
 
@@ -116,6 +134,7 @@ mod tests {
         let asking = Asking {
             key: &key.parse().unwrap(),
             role: case.role,
+            may_open: case.role >= Role::Admin,
             addressed: case.addressed,
             is_command: case.command,
             place_is_bound: case.bound,
@@ -157,7 +176,7 @@ mod tests {
     #[test]
     fn groups_answer_only_where_bound_and_when_addressed() {
         let topic = "telegram:topic:-100:7";
-        let unbound = Verdict::Ignore("no binding or pin opens this place");
+        let unbound = Verdict::Ignore(PLACE_CLOSED);
         let silent = Addressed::NotAtAll;
         check(topic, GROUP, Verdict::Admit);
         check(
@@ -243,6 +262,16 @@ mod tests {
             Case {
                 bound: false,
                 role: Role::Owner,
+                command: true,
+                ..GROUP
+            },
+            Verdict::Admit,
+        );
+        check(
+            topic,
+            Case {
+                bound: false,
+                role: Role::Admin,
                 command: true,
                 ..GROUP
             },

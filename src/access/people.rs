@@ -11,6 +11,12 @@ const CODE_LIFE_MS: i64 = 60 * 60 * 1000;
 /// Open codes at a time.
 const MOST_OPEN_CODES: i64 = 100;
 const CODE_CHARS: usize = 8;
+/// The longest first message that is kept, as JSON. A platform's longest message fits.
+const MAX_FIRST_BYTES: usize = 32 * 1024;
+/// The first pause between two replies to a guest who waits; each later pause is twice as long.
+const FIRST_PAUSE_MS: i64 = 60 * 1000;
+/// A guest who was turned away gets no new code for so long.
+const TURNED_AWAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// No characters of similar shape.
 const CODE_ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
@@ -119,6 +125,16 @@ pub(crate) fn members(connection: &Connection, limit: u32) -> rusqlite::Result<V
     rows.collect()
 }
 
+/// What members, and guests with a code, are called.
+pub(crate) fn names(connection: &Connection) -> rusqlite::Result<Vec<(PersonId, String)>> {
+    let mut statement = connection.prepare_cached("SELECT id, name FROM people")?;
+    let rows = statement.query_map([], |row| {
+        let id = row.get::<_, String>(0)?.parse().ok();
+        Ok(id.zip(row.get(1)?))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
 /// The member with this id.
 pub(crate) fn member(
     connection: &Connection,
@@ -144,20 +160,36 @@ pub(crate) fn revoke(
     .optional()
 }
 
-/// A new code for a guest. None if the guest has an open code. The oldest of too many open codes
-/// is given up, so that strangers cannot keep a friend out.
-pub(crate) fn new_code(
+/// What a message of a guest leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Knock {
+    /// The guest gets a code. `waiting` guests have an open code now, this guest among them.
+    New { code: String, waiting: i64 },
+    /// The guest has an open code, and is told so if `is_told`.
+    Waiting { is_told: bool },
+    /// The guest was turned away lately.
+    TurnedAway,
+}
+
+/// Notes that a guest wrote. The oldest of too many open codes is given up, so that strangers cannot
+/// keep a friend out.
+pub(crate) fn knock(
     tx: &Transaction<'_>,
     person: &PersonId,
     name: &str,
     now: i64,
-) -> rusqlite::Result<Option<String>> {
-    let told = format!("SELECT 1 FROM people WHERE id = ?1 AND {COUNTS_AT_2}");
+) -> rusqlite::Result<Knock> {
+    let id = person.to_string();
+    if let Some(is_told) = still_waits(tx, &id, now)? {
+        return Ok(Knock::Waiting { is_told });
+    }
+    let turned_away = "SELECT 1 FROM people WHERE id = ?1 AND decision = 'no'
+         AND decided_at > ?2 - ?3 AND decided_at <= ?2";
     if tx
-        .prepare_cached(&told)?
-        .exists(params![person.to_string(), now])?
+        .prepare_cached(turned_away)?
+        .exists(params![id, now, TURNED_AWAY_MS])?
     {
-        return Ok(None);
+        return Ok(Knock::TurnedAway);
     }
     let open: i64 = tx
         .prepare_cached(COUNT_OPEN)?
@@ -168,10 +200,73 @@ pub(crate) fn new_code(
     let code = random_code();
     tx.execute(
         "INSERT INTO people (id, name, code, code_until, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT (id) DO UPDATE SET name = excluded.name, code = excluded.code, code_until = excluded.code_until",
-        params![person.to_string(), name, code, now + CODE_LIFE_MS, now],
+         ON CONFLICT (id) DO UPDATE SET name = excluded.name, code = excluded.code, code_until = excluded.code_until,
+             first_message = NULL, told_at = NULL, told_times = 0, decision = NULL, decided_code = NULL,
+             decided_by = NULL, decider = NULL, decided_at = NULL, is_due = 0",
+        params![id, name, code, now + CODE_LIFE_MS, now],
     )?;
-    Ok(Some(code))
+    Ok(Knock::New {
+        code,
+        waiting: (open + 1).min(MOST_OPEN_CODES),
+    })
+}
+
+/// Whether a guest with an open code is to be told again to wait: at the second message, and then
+/// after pauses that double. None for a guest without a code.
+fn still_waits(tx: &Transaction<'_>, id: &str, now: i64) -> rusqlite::Result<Option<bool>> {
+    let sql = format!("SELECT told_at, told_times FROM people WHERE id = ?1 AND {COUNTS_AT_2}");
+    let told: Option<(Option<i64>, u32)> = tx
+        .prepare_cached(&sql)?
+        .query_row(params![id, now], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((told_at, times)) = told else {
+        return Ok(None);
+    };
+    let pause = FIRST_PAUSE_MS << times.saturating_sub(1).min(10);
+    // A time in the future was written under another clock.
+    let is_told = told_at.is_none_or(|at| now >= at + pause || now < at);
+    if is_told {
+        tx.execute(
+            "UPDATE people SET told_at = ?2, told_times = told_times + 1 WHERE id = ?1",
+            params![id, now],
+        )?;
+    }
+    Ok(Some(is_told))
+}
+
+/// Keeps the first message of a guest with an open code. False for a second message, and for a
+/// message that is too long.
+pub(crate) fn keep_first(
+    tx: &Transaction<'_>,
+    person: &PersonId,
+    message: &str,
+    now: i64,
+) -> rusqlite::Result<bool> {
+    if message.len() > MAX_FIRST_BYTES {
+        return Ok(false);
+    }
+    let sql = format!(
+        "UPDATE people SET first_message = ?3 WHERE id = ?1 AND first_message IS NULL AND {COUNTS_AT_2}"
+    );
+    Ok(tx.execute(&sql, params![person.to_string(), now, message])? == 1)
+}
+
+/// The kept first messages, each with its person.
+pub(crate) fn first_messages(connection: &Connection) -> rusqlite::Result<Vec<(PersonId, String)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, name, first_message FROM people WHERE first_message IS NOT NULL",
+    )?;
+    let rows = statement.query_map([], |row| Ok((acquaintance(row)?.person, row.get(2)?)))?;
+    rows.collect()
+}
+
+/// Deletes the kept first message of a guest.
+pub(crate) fn drop_first(tx: &Transaction<'_>, person: &PersonId) -> rusqlite::Result<()> {
+    tx.execute(
+        "UPDATE people SET first_message = NULL WHERE id = ?1",
+        [person.to_string()],
+    )
+    .map(drop)
 }
 
 /// Whether a code counts at the time `?2`. A code with a longer life was written under another
@@ -203,26 +298,185 @@ pub(crate) fn of_code(
         "SELECT id, name FROM people WHERE code = ?1 AND {COUNTS_AT_2}"
     ))?;
     statement
-        .query_row(params![code.trim().to_uppercase(), now], acquaintance)
+        .query_row(params![written(code), now], acquaintance)
         .optional()
 }
 
-/// Makes a member of the guest with this code. `None` without such an open code.
-pub(crate) fn approve(
+/// What became of a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    LetIn,
+    /// Let in, and made an owner in config.toml.
+    MadeOwner,
+    TurnedAway,
+    /// Nobody decided in time.
+    RanOut,
+}
+
+impl Decision {
+    const ALL: [Decision; 4] = [
+        Decision::LetIn,
+        Decision::MadeOwner,
+        Decision::TurnedAway,
+        Decision::RanOut,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Decision::LetIn => "in",
+            Decision::MadeOwner => "owner",
+            Decision::TurnedAway => "no",
+            Decision::RanOut => "ran out",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Decision::ALL
+            .into_iter()
+            .find(|known| known.as_str() == text)
+    }
+
+    /// Whether the guest is a member now.
+    pub(crate) fn lets_in(self) -> bool {
+        matches!(self, Decision::LetIn | Decision::MadeOwner)
+    }
+}
+
+/// The person who decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Decider {
+    /// A person's id, or `cli`.
+    pub id: String,
+    pub name: String,
+}
+
+/// A code that is open no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Decided {
+    pub known: Acquaintance,
+    pub code: String,
+    pub decision: Decision,
+    /// Absent where nobody decided in time.
+    pub decider: Option<Decider>,
+    /// The kept first message as JSON.
+    pub first_message: Option<String>,
+}
+
+/// Decides about the guest with this code, once. `None` without such an open code.
+pub(crate) fn decide(
     tx: &Transaction<'_>,
     code: &str,
-    by: &str,
+    decision: Decision,
+    by: &Decider,
     now: i64,
 ) -> rusqlite::Result<Option<Acquaintance>> {
+    let member = decision.lets_in().then_some((now, &by.id));
+    // A guest who was turned away is forgotten some time after `code_until`.
+    let code_until = (!decision.lets_in()).then_some(now);
     tx.query_row(
         &format!(
-            "UPDATE people SET paired_at = ?2, paired_by = ?3, code = NULL, code_until = NULL
+            "UPDATE people SET paired_at = ?3, paired_by = ?4, decision = ?5, decided_by = ?6, decider = ?7,
+                 decided_at = ?2, decided_code = code, code = NULL, code_until = ?8, is_due = 1
              WHERE code = ?1 AND {COUNTS_AT_2} RETURNING id, name"
         ),
-        params![code.trim().to_uppercase(), now, by],
+        params![
+            written(code),
+            now,
+            member.map(|(at, _)| at),
+            member.map(|(_, by)| by),
+            decision.as_str(),
+            by.id,
+            by.name,
+            code_until
+        ],
         acquaintance,
     )
     .optional()
+}
+
+/// The end of a code that is open no more, while its guest is still known.
+pub(crate) fn decided(connection: &Connection, code: &str) -> rusqlite::Result<Option<Decided>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {DECIDED} FROM people WHERE decided_code = ?1"
+        ))?
+        .query_row([written(code)], decided_row)
+        .optional()
+        .map(Option::flatten)
+}
+
+/// Whether decisions may have to be told, or may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outlook {
+    /// Something is to be told now.
+    pub is_due: bool,
+    /// Guests wait for a decision, which another process may make.
+    pub is_watched: bool,
+}
+
+pub(crate) fn outlook(connection: &Connection, now: i64) -> rusqlite::Result<Outlook> {
+    connection.prepare_cached(OUTLOOK)?.query_row([now], |row| {
+        let (is_due, ran_out, has_codes): (bool, bool, bool) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Outlook {
+            is_due: is_due || ran_out,
+            is_watched: has_codes,
+        })
+    })
+}
+
+const OUTLOOK: &str = "SELECT EXISTS (SELECT 1 FROM people WHERE is_due = 1),
+    EXISTS (SELECT 1 FROM people WHERE code > '' AND (code_until <= ?1 OR code_until > ?1 + 3600000)),
+    EXISTS (SELECT 1 FROM people WHERE code > '')";
+
+/// Ends the codes that ran out.
+pub(crate) fn end_codes(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
+    tx.execute(
+        "UPDATE people SET decision = 'ran out', decided_code = code, code = NULL, code_until = ?1,
+             decided_at = ?1, is_due = 1
+         WHERE code > '' AND (code_until <= ?1 OR code_until > ?1 + 3600000)",
+        [now],
+    )
+    .map(drop)
+}
+
+/// Decisions nobody was told about yet.
+pub(crate) fn due(connection: &Connection) -> rusqlite::Result<Vec<Decided>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {DECIDED} FROM people WHERE is_due = 1 ORDER BY decided_at"
+    ))?;
+    let rows = statement.query_map([], decided_row)?;
+    rows.filter_map(Result::transpose).collect()
+}
+
+/// Everybody has been told about a decision. False if that was noted before, or the guest is known
+/// no more.
+pub(crate) fn told(tx: &Transaction<'_>, decided: &Decided) -> rusqlite::Result<bool> {
+    let sql = "UPDATE people SET is_due = 0, first_message = NULL
+               WHERE id = ?1 AND decided_code = ?2 AND is_due = 1";
+    Ok(tx.execute(sql, params![decided.known.person.to_string(), decided.code])? == 1)
+}
+
+const DECIDED: &str = "id, name, decided_code, decision, decided_by, decider, first_message";
+
+/// None for a decision in an unknown word.
+fn decided_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Decided>> {
+    let Some(decision) = Decision::parse(&row.get::<_, String>(3)?) else {
+        return Ok(None);
+    };
+    let (id, name): (Option<String>, Option<String>) = (row.get(4)?, row.get(5)?);
+    Ok(Some(Decided {
+        known: acquaintance(row)?,
+        code: row.get(2)?,
+        decision,
+        decider: id.zip(name).map(|(id, name)| Decider { id, name }),
+        first_message: row.get(6)?,
+    }))
+}
+
+/// A code as it is stored, however it was typed.
+fn written(code: &str) -> String {
+    code.trim().to_uppercase()
 }
 
 fn acquaintance(row: &rusqlite::Row<'_>) -> rusqlite::Result<Acquaintance> {
@@ -254,6 +508,117 @@ mod tests {
         Db::open(&folder.path().join("parlor.db")).await.unwrap()
     }
 
+    fn code_of(knock: Knock) -> String {
+        match knock {
+            Knock::New { code, .. } => code,
+            other => panic!("no code: {other:?}"),
+        }
+    }
+
+    fn cli() -> Decider {
+        Decider {
+            id: "cli".into(),
+            name: "the command line".into(),
+        }
+    }
+
+    /// A stranger who writes every second for an hour hears little, and not nothing.
+    #[tokio::test]
+    async fn a_guest_who_waits_is_told_so_after_pauses_that_double() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = open(&folder).await;
+        let stranger: PersonId = "telegram:2".parse().unwrap();
+        let told = db.write(move |tx| {
+            knock(tx, &stranger, "Stranger", 0)?;
+            let mut told = Vec::new();
+            for second in 1..3600 {
+                if knock(tx, &stranger, "Stranger", second * 1000)?
+                    == (Knock::Waiting { is_told: true })
+                {
+                    told.push(second);
+                }
+            }
+            Ok(told)
+        });
+        assert_eq!(told.await.unwrap(), [1, 61, 181, 421, 901, 1861]);
+    }
+
+    #[tokio::test]
+    async fn a_decision_counts_once_and_is_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = open(&folder).await;
+        let stranger: PersonId = "telegram:2".parse().unwrap();
+        let check = move |tx: &Transaction<'_>| {
+            let code = code_of(knock(tx, &stranger, "Stranger", 0)?);
+            assert!(keep_first(tx, &stranger, "\"first\"", 1)?);
+            assert!(
+                !keep_first(tx, &stranger, "\"second\"", 2)?,
+                "the first is kept"
+            );
+            assert_eq!(
+                outlook(tx, 2)?,
+                Outlook {
+                    is_due: false,
+                    is_watched: true
+                }
+            );
+            assert!(decide(tx, &code.to_lowercase(), Decision::TurnedAway, &cli(), 3)?.is_some());
+            assert!(decide(tx, &code, Decision::LetIn, &cli(), 4)?.is_none());
+            assert_eq!(
+                outlook(tx, 4)?,
+                Outlook {
+                    is_due: true,
+                    is_watched: false
+                }
+            );
+            let due = due(tx)?;
+            assert_eq!(due.len(), 1);
+            assert_eq!(due[0].first_message.as_deref(), Some("\"first\""));
+            assert!(told(tx, &due[0])? && !told(tx, &due[0])?, "once");
+            let known = decided(tx, &code)?.expect("still known");
+            assert_eq!(
+                (known.decision, known.first_message),
+                (Decision::TurnedAway, None)
+            );
+            assert_eq!(knock(tx, &stranger, "Stranger", 5)?, Knock::TurnedAway);
+            let tomorrow = TURNED_AWAY_MS + 4;
+            assert!(matches!(
+                knock(tx, &stranger, "Stranger", tomorrow)?,
+                Knock::New { .. }
+            ));
+            assert_eq!(decided(tx, &code)?, None);
+            Ok(())
+        };
+        db.write(check).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_code_that_ran_out_takes_the_kept_words_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = open(&folder).await;
+        let stranger: PersonId = "telegram:2".parse().unwrap();
+        let check = move |tx: &Transaction<'_>| {
+            knock(tx, &stranger, "Stranger", 0)?;
+            assert!(!keep_first(
+                tx,
+                &stranger,
+                &"x".repeat(MAX_FIRST_BYTES + 1),
+                1
+            )?);
+            assert!(keep_first(tx, &stranger, "\"first\"", 1)?);
+            end_codes(tx, CODE_LIFE_MS - 1)?;
+            assert_eq!(due(tx)?.len(), 0);
+            assert!(outlook(tx, CODE_LIFE_MS)?.is_due);
+            end_codes(tx, CODE_LIFE_MS)?;
+            let due = due(tx)?;
+            assert_eq!(due[0].decision, Decision::RanOut);
+            told(tx, &due[0])?;
+            assert_eq!(first_messages(tx)?, []);
+            Ok(())
+        };
+        db.write(check).await.unwrap();
+    }
+
     #[tokio::test]
     async fn a_flood_of_strangers_looks_at_open_codes_only() {
         let folder = tempfile::tempdir().unwrap();
@@ -281,13 +646,13 @@ mod tests {
         let stranger: PersonId = "telegram:2".parse().unwrap();
         let check = move |tx: &Transaction<'_>| {
             let half_a_day = 12 * CODE_LIFE_MS;
-            let code = new_code(tx, &stranger, "Stranger", half_a_day)?.unwrap_or_default();
+            let code = code_of(knock(tx, &stranger, "Stranger", half_a_day)?);
             assert!(of_code(tx, &code, half_a_day)?.is_some());
             assert!(of_code(tx, &code, half_a_day + CODE_LIFE_MS)?.is_none());
             assert!(of_code(tx, &code, 0)?.is_none(), "the clock went back");
-            assert!(approve(tx, &code, "cli", 0)?.is_none());
+            assert!(decide(tx, &code, Decision::LetIn, &cli(), 0)?.is_none());
             assert!(
-                new_code(tx, &stranger, "Stranger", 0)?.is_some(),
+                matches!(knock(tx, &stranger, "Stranger", 0)?, Knock::New { .. }),
                 "and a new one can be had"
             );
             Ok(())
@@ -303,9 +668,9 @@ mod tests {
             ("telegram:1".parse().unwrap(), "telegram:2".parse().unwrap());
         let known = friend.clone();
         let left = db.write(move |tx| {
-            let code = new_code(tx, &friend, "Friend", 0)?.unwrap_or_default();
-            approve(tx, &code, "cli", 1)?;
-            new_code(tx, &stranger, "Stranger", 0)?;
+            let code = code_of(knock(tx, &friend, "Friend", 0)?);
+            decide(tx, &code, Decision::LetIn, &cli(), 1)?;
+            knock(tx, &stranger, "Stranger", 0)?;
             assert_eq!(
                 forget_old(tx, KEPT_MS, 10)?,
                 0,

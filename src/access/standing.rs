@@ -64,6 +64,15 @@ impl Standing {
         own.copied().unwrap_or(self.role)
     }
 
+    /// The lowest role with any agent, for words that no agent was asked with.
+    pub fn lowest(&self) -> Role {
+        if self.role == Role::Owner {
+            return Role::Owner;
+        }
+        let with_one = self.person.iter().flat_map(|person| person.agents.values());
+        with_one.copied().fold(self.role, Role::min)
+    }
+
     /// The highest role with any agent; decides whether the person may speak at all.
     pub fn highest(&self) -> Role {
         let with_one = self.person.iter().flat_map(|person| person.agents.values());

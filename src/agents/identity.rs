@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::{Agent, Skills};
+use super::{Agent, Audience, Content, MemoryRules, Skills};
 
 mod check;
 
@@ -83,6 +83,20 @@ impl Identity {
                 .map(|text| bounded("system_prompt", text.as_bytes(), text.len() as u64)),
             skills: Skills::load(agent),
         }
+    }
+
+    /// Without the files that the audience of a turn may not see.
+    #[must_use]
+    pub fn seen_by(mut self, audience: Audience, rules: &MemoryRules) -> Self {
+        self.files.retain(|loaded| {
+            let content = match loaded.file {
+                IdentityFile::User => Content::UserFile,
+                IdentityFile::Memory => Content::Memory,
+                _ => Content::Identity,
+            };
+            audience.may_see(rules, content)
+        });
+        self
     }
 
     /// Every file, in the order of the prompt.

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use crate::clock::now_ms;
 use crate::config::{
-    AgentLimits, AgentSpec, Ceilings, Config, DefaultVisibility, MemorySwitch, Risk, RiskProfile,
-    ToolLimits,
+    AfterUntrusted, AgentLimits, AgentSpec, Ceilings, Config, DefaultVisibility, MemorySwitch,
+    Risk, RiskProfile, ToolLimits,
 };
-use crate::domain::{AgentId, AgentUid, Platform, nearest};
+use crate::domain::{AgentId, AgentUid, Marks, Platform, nearest};
+use crate::signing::Signer;
 
 pub mod agent_rows;
+mod audience;
 mod files;
 mod identity;
 pub mod memory;
@@ -22,6 +24,7 @@ pub(crate) mod skills;
 mod workspace;
 
 pub use agent_rows::{AgentRows, Former};
+pub use audience::{Audience, Content, may_be_led};
 pub use files::{FileView, Files, Found, Opened, PathError, RESULTS, Want, is_odd};
 pub(crate) use identity::head;
 pub use identity::{
@@ -30,7 +33,7 @@ pub use identity::{
 pub use memory::{Memories, Memory, Reader};
 pub use model_choice::{AgentModels, Chosen, Source};
 pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_agent, write_home};
-pub use sight::{GUESTS, Sight, inbox_folder};
+pub use sight::{GUESTS, Sender, Sight, inbox_folder, sender_of};
 pub use skills::Skills;
 pub use workspace::{Entry, EntryKind, FileError, Workspace};
 
@@ -97,6 +100,7 @@ pub struct ToolPolicy {
     pub profile: Option<RiskProfile>,
     pub own: ToolLimits,
     pub max_risk: Option<Risk>,
+    pub after_untrusted: AfterUntrusted,
     pub ceilings: Ceilings,
 }
 
@@ -110,6 +114,8 @@ pub struct MemoryRules {
     pub default_visibility: DefaultVisibility,
     /// Agents whose private memories this agent sees too.
     pub read_from: Vec<Peer>,
+    /// Whether guests may learn of MEMORY.md, daily notes, private memories and USER.md.
+    pub is_for_guests: bool,
 }
 
 /// An agent with memories for another to read.
@@ -200,6 +206,12 @@ impl Registry {
 }
 
 impl Agent {
+    /// The marks in this agent's prompts. The word stays the same, so providers can cache a prompt;
+    /// that it is escaped in all other words protects it, not that it is hard to find out.
+    pub fn marks(&self) -> Marks {
+        Marks::new(&Signer::new(self.uid.0.as_bytes()).hash("marks"))
+    }
+
     fn new(
         config: &Config,
         spec: &AgentSpec,
@@ -210,10 +222,7 @@ impl Agent {
         Agent {
             id: spec.id.clone(),
             uid: uid(&spec.id),
-            name: spec
-                .name
-                .clone()
-                .unwrap_or_else(|| capitalized(spec.id.as_str())),
+            name: shown_name(spec),
             emoji: spec.emoji.clone(),
             models: AgentModels::of(config, spec),
             limits: spec.limits,
@@ -263,6 +272,7 @@ impl MemoryRules {
             },
             default_visibility: config.memory.default_visibility,
             read_from: spec.memory.read_from.iter().map(peer).collect(),
+            is_for_guests: spec.memory.for_guests,
         }
     }
 }
@@ -272,7 +282,7 @@ fn folder_of(home: &Path, id: &AgentId) -> PathBuf {
 }
 
 impl ToolPolicy {
-    fn new(config: &Config, spec: &AgentSpec) -> Self {
+    pub(crate) fn new(config: &Config, spec: &AgentSpec) -> Self {
         let profile = spec
             .tools
             .risk_profile
@@ -282,6 +292,7 @@ impl ToolPolicy {
             profile: profile.cloned(),
             own: spec.tools.limits.clone(),
             max_risk: spec.tools.max_risk,
+            after_untrusted: spec.tools.after_untrusted,
             ceilings: config.tools.ceilings,
         }
     }
@@ -316,6 +327,13 @@ fn closest(word: &str, agents: &[&Arc<Agent>]) -> Option<usize> {
     agents
         .iter()
         .position(|agent| agent.id.as_str() == meant || agent.name == meant)
+}
+
+/// The name of an agent for people: its own, else the id with a capital letter.
+pub(crate) fn shown_name(spec: &AgentSpec) -> String {
+    spec.name
+        .clone()
+        .unwrap_or_else(|| capitalized(spec.id.as_str()))
 }
 
 fn capitalized(id: &str) -> String {
@@ -359,10 +377,11 @@ pub(crate) mod tests {
     fn config_with(agents: Vec<AgentSpec>) -> Config {
         Config {
             default_agent: AgentId::main(),
-            default_model: ModelRef::Offline,
+            default_model: ModelRef::Demo,
             group_sessions: GroupSessions::PerUser,
             switch: config::Switch::default(),
             max_running: 8,
+            currency: config::Currency::default(),
             telegram: None,
             discord: None,
             providers: Default::default(),
@@ -413,7 +432,7 @@ pub(crate) mod tests {
         );
         assert_eq!(
             (main.label().as_str(), &main.models.model, main.is_default),
-            ("Main", &ModelRef::Offline, true)
+            ("Main", &ModelRef::Demo, true)
         );
         assert_eq!(rose.folder, Path::new("home").join("agents").join("rose"));
         assert_eq!(registry.by_uid(rose.uid), Some(rose));

@@ -1,11 +1,13 @@
 //! Writes the home folder's first content: the shipped team of agents, and a config for the team.
 
+use std::borrow::Cow;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, File, include_dir};
 
+use crate::config::{SCHEMA_FILE, json_schema_text};
 use crate::domain::AgentId;
 
 /// Files on top and the pool of skills go into the home folder itself, the other folders into its
@@ -39,7 +41,7 @@ pub enum ScaffoldError {
 pub fn write_home(home: &Path) -> Result<Scaffolded, ScaffoldError> {
     let mut scaffolded = Scaffolded::default();
     for (name, content) in shipped() {
-        match write_new(&home.join(&name), content)? {
+        match write_new(&home.join(&name), &content)? {
             Written::Created => scaffolded.created.push(name),
             Written::AlreadyThere => scaffolded.kept.push(name),
         }
@@ -93,10 +95,10 @@ enum Written {
 
 /// The config comes last: an interrupted first start leaves no config, so the next start completes
 /// the files.
-fn shipped() -> Vec<(PathBuf, &'static [u8])> {
+fn shipped() -> Vec<(PathBuf, Cow<'static, [u8]>)> {
     let home = TEAM
         .files()
-        .map(|file| (file.path().to_owned(), file.contents()));
+        .map(|file| (file.path().to_owned(), Cow::from(file.contents())));
     let place = |folder: &Dir<'_>| {
         if folder.path() == Path::new(POOL) {
             ""
@@ -109,9 +111,17 @@ fn shipped() -> Vec<(PathBuf, &'static [u8])> {
             .into_iter()
             .map(move |file| (place(folder), file))
     });
-    let below = below.map(|(place, file)| (Path::new(place).join(file.path()), file.contents()));
+    let below = below.map(|(place, file)| {
+        let name = Path::new(place).join(file.path());
+        (name, Cow::from(file.contents()))
+    });
+    let schema = (
+        PathBuf::from(SCHEMA_FILE),
+        Cow::from(json_schema_text().into_bytes()),
+    );
     let (config, mut files): (Vec<_>, Vec<_>) = home
         .chain(below)
+        .chain([schema])
         .partition(|(name, _)| name == Path::new(CONFIG));
     files.extend(config);
     files
@@ -244,6 +254,7 @@ mod tests {
         agents/rose/SOUL.md
         agents/rose/skills/tighten/SKILL.md
         skills/thread-summary/SKILL.md
+        config.schema.json
         config.toml
         ");
         assert_eq!(scaffolded.kept, [] as [PathBuf; 0]);
@@ -368,22 +379,6 @@ mod tests {
                             .iter()
                             .any(|id| Some(id.as_str()) == binding["agent"].as_str())
                 })
-        );
-    }
-
-    /// The commented-out part is right too: without its `# `, the part is TOML with keys known to
-    /// the loader.
-    #[test]
-    fn the_hints_in_the_shipped_config_are_toml() {
-        let text = TEAM.get_file(CONFIG).unwrap().contents_utf8().unwrap();
-        let hints = text
-            .lines()
-            .filter_map(|line| line.strip_prefix("# "))
-            .filter(|line| line.starts_with('[') || line.contains(" = "));
-        let table: toml::Table = hints.collect::<Vec<_>>().join("\n").parse().unwrap();
-        assert_eq!(
-            table.keys().collect::<Vec<_>>(),
-            ["access", "discord", "providers", "telegram"]
         );
     }
 }

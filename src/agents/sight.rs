@@ -60,6 +60,38 @@ impl Sight {
     }
 }
 
+/// The sender of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sender {
+    Guest,
+    /// In a private chat, where nobody else could have sent it.
+    Person(PersonId),
+    /// A member, an admin or an owner.
+    Somebody,
+}
+
+/// The sender of a file, by its path within a workspace. None for a file that nobody sent.
+pub fn sender_of(path: &Path) -> Option<Sender> {
+    let mut steps = path
+        .components()
+        .filter(|step| !matches!(step, Component::CurDir))
+        .map(|step| step.as_os_str());
+    if !steps.next()?.eq_ignore_ascii_case(INBOX) {
+        return None;
+    }
+    let place = steps.next()?.to_str().map(|name| name.replace('.', ":"));
+    if steps
+        .next()
+        .is_some_and(|step| step.eq_ignore_ascii_case(GUESTS))
+    {
+        return Some(Sender::Guest);
+    }
+    let person = place
+        .and_then(|key| key.parse::<SessionKey>().ok())
+        .and_then(|key| owner_of(&key));
+    Some(person.map_or(Sender::Somebody, Sender::Person))
+}
+
 /// The person of a private chat.
 fn owner_of(key: &SessionKey) -> Option<PersonId> {
     match key {
@@ -104,6 +136,26 @@ mod tests {
         check("inbox/2026-11-16-250-contract.txt", false, false);
         check("INBOX/2026-11-16-250-contract.txt", false, false);
         check("inbox/../inbox", false, false);
+    }
+
+    #[test]
+    fn the_path_of_a_file_tells_its_sender() {
+        let check = |path: &str, expected: Option<Sender>| {
+            assert_eq!(sender_of(Path::new(path)), expected, "{path}");
+        };
+        let alice = || Sender::Person("telegram:5".parse().unwrap());
+        check("notes.md", None);
+        check("notes/inbox/x", None);
+        check("inbox", None);
+        check("inbox/telegram.dm.5/a.pdf", Some(alice()));
+        check("./INBOX/telegram.dm.5/a.pdf", Some(alice()));
+        check("inbox/telegram.dm.5/guests/a.pdf", Some(Sender::Guest));
+        check("inbox/telegram.topic.-100.7/a.pdf", Some(Sender::Somebody));
+        check(
+            "inbox/telegram.topic.-100.7/guests/a.pdf",
+            Some(Sender::Guest),
+        );
+        check("inbox/2026-11-16-250-contract.txt", Some(Sender::Somebody));
     }
 
     #[test]

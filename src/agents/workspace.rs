@@ -16,8 +16,11 @@ use cap_std::fs::{
 use rustix::fs::OFlags;
 use uuid::Uuid;
 
+use crate::domain::Labels;
+
 mod error;
 mod incoming;
+mod labels;
 mod quota;
 mod view;
 mod walk;
@@ -123,8 +126,24 @@ impl Workspace {
     /// Writes a whole file, with missing folders. A reader at the same time sees the old or the new
     /// text, never a half.
     pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
+        self.write_labelled(path, content, Labels::NONE)
+    }
+
+    /// The same with the labels of the words.
+    pub fn write_labelled(
+        &self,
+        path: &Path,
+        content: &[u8],
+        labels: Labels,
+    ) -> Result<(), FileError> {
         let counted = self.lock();
-        self.replace(counted, path, content)
+        self.replace(counted, path, (content, labels))
+    }
+
+    /// The labels of a file's words. A file that cannot be opened has none.
+    pub fn labels(&self, path: &Path) -> Labels {
+        self.open(path)
+            .map_or(Labels::NONE, |(file, _)| labels::of(&file))
     }
 
     /// Changes a file's content. No other change happens in between.
@@ -132,11 +151,13 @@ impl Workspace {
         &self,
         path: &Path,
         max_bytes: u64,
+        read: Labels,
         change: impl FnOnce(Vec<u8>) -> Result<(Vec<u8>, T), E>,
     ) -> Result<T, E> {
         let counted = self.lock();
         let (changed, told) = change(self.read(path, max_bytes)?)?;
-        self.replace(counted, path, &changed)?;
+        let labels = self.labels(path) | read;
+        self.replace(counted, path, (&changed, labels))?;
         Ok(told)
     }
 
@@ -165,7 +186,7 @@ impl Workspace {
         &self,
         mut counted: MutexGuard<'_, Option<Counted>>,
         path: &Path,
-        content: &[u8],
+        (content, labels): (&[u8], Labels),
     ) -> Result<(), FileError> {
         let before = match self.parent(path) {
             Ok((folder, name)) => replaceable(&folder, name)?,
@@ -182,7 +203,7 @@ impl Workspace {
             "{TEMPORARY_PREFIX}{}{TEMPORARY_SUFFIX}",
             Uuid::new_v4().simple()
         );
-        let written = fill(&folder, &temporary, content)
+        let written = fill(&folder, &temporary, content, labels)
             .and_then(|()| folder.rename(&temporary, &folder, name));
         if let Err(error) = written {
             // The temporary file may not exist.
@@ -292,10 +313,11 @@ fn split(path: &Path) -> Result<(&Path, &OsStr), FileError> {
     }
 }
 
-fn fill(folder: &Dir, name: &str, content: &[u8]) -> std::io::Result<()> {
+fn fill(folder: &Dir, name: &str, content: &[u8], labels: Labels) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(FILE_MODE);
     let mut file = folder.open_with(name, &options)?;
+    labels::set(&file, labels);
     file.write_all(content)?;
     // A power cut must leave the old or the new text, too.
     file.sync_data()

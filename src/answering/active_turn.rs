@@ -12,11 +12,11 @@ use crate::agents::{Agent, Chosen};
 use crate::channels::Outcome;
 use crate::config::ModelRef;
 use crate::delivery::Mark;
-use crate::domain::Inbound;
+use crate::domain::{Labels, Said};
 use crate::home::Snapshot;
 use crate::models::Usage;
 use crate::records::inbox::Accepted;
-use crate::records::journal::{self, Recall};
+use crate::records::journal::{self, AskedMessage, Recall};
 use crate::records::subagents::SubagentRow;
 use crate::records::transcript::Conversation;
 use crate::records::view::View;
@@ -42,7 +42,9 @@ pub(crate) struct Due {
 pub(crate) struct Aside {
     agent: Arc<Agent>,
     /// For its own agent only.
-    reminder: String,
+    reminder: Vec<Said>,
+    /// What the parked turn has read.
+    read: Labels,
 }
 
 /// A begun turn with its progress.
@@ -50,8 +52,10 @@ pub(crate) struct ActiveTurn {
     /// The snapshot that the turn began with.
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) accepted: Accepted,
-    /// The text of each message.
-    pub(super) said: Vec<Inbound>,
+    /// The messages, for the journal and the transcript.
+    pub(super) said: Vec<AskedMessage>,
+    /// The same as the agent reads them.
+    pub(super) question: Vec<Said>,
     pub(super) agent: Arc<Agent>,
     pub(super) route: Route,
     pub(super) chosen: Chosen,
@@ -83,7 +87,7 @@ pub(crate) struct ActiveTurn {
     /// Newer messages were in the place when this process took up the turn.
     pub(super) others_wrote: bool,
     /// Exchanges during parking. The model hears them after the results of the open round.
-    pub(super) untold: Vec<String>,
+    pub(super) untold: Vec<Said>,
     pub(super) mark: Option<Mark>,
     /// The limits of the day, with the reservation of the running call.
     pub(super) allowance: Allowance,
@@ -94,16 +98,14 @@ pub(crate) struct ActiveTurn {
 impl Aside {
     /// The note for a turn of `agent`. Progress is only for the agent of the parked turn. An agent
     /// whose view lacks the question gets no note.
-    pub(super) fn told_to(&self, agent: &Agent, view: View) -> Option<String> {
-        let is_own = agent.uid == self.agent.uid;
-        let told = || {
-            if is_own {
-                self.reminder.clone()
-            } else {
-                history::somebody_elses(&self.agent.id)
-            }
-        };
-        view.shows(Some(self.agent.uid)).then(told)
+    pub(super) fn told_to(&self, agent: &Agent, view: View) -> (Vec<Said>, Labels) {
+        if !view.shows(Some(self.agent.uid)) {
+            (Vec::new(), Labels::NONE)
+        } else if agent.uid == self.agent.uid {
+            (self.reminder.clone(), self.read)
+        } else {
+            (vec![history::somebody_elses(&self.agent.id)], Labels::NONE)
+        }
     }
 }
 
@@ -123,8 +125,10 @@ pub(crate) struct Exchange {
     pub(super) by: Arc<Agent>,
     /// The role of the people behind the question.
     pub(super) role: Role,
-    pub(super) question: String,
+    pub(super) question: Vec<Said>,
     pub(super) answer: String,
+    /// What the turn of the answer has read.
+    pub(super) read: Labels,
 }
 
 impl Exchange {
@@ -162,7 +166,7 @@ impl ActiveTurn {
         aliases.follow(&mut self.accepted.inbound.origin);
         self.said
             .iter_mut()
-            .for_each(|said| aliases.follow(&mut said.origin));
+            .for_each(|said| aliases.follow(&mut said.inbound.origin));
         self.run.is_in(&self.accepted.inbound.origin.key);
     }
 
@@ -172,19 +176,11 @@ impl ActiveTurn {
             members: self.accepted.all().map(|accepted| accepted.id).collect(),
             place: self.accepted.inbound.origin.key.clone(),
             agent: self.agent.uid,
-            question: self.question(),
+            question: self.said.clone(),
             read_upto: self.read_upto,
             started_at: self.started_at,
+            read: self.run.read(),
         }
-    }
-
-    /// The question in the words of the people.
-    pub(super) fn question(&self) -> String {
-        self.said
-            .iter()
-            .map(Inbound::readable)
-            .collect::<Vec<_>>()
-            .join("\n\n")
     }
 
     /// The model in use; before the first call, the chosen model.
@@ -201,10 +197,11 @@ impl ActiveTurn {
 
     /// The note about this parked turn in the prompt of a turn in between.
     pub(crate) fn aside(&self) -> Aside {
-        let reminder = history::reminder(&self.question(), self.rounds, self.run.said());
+        let reminder = history::reminder(&self.question, self.rounds, self.run.said());
         Aside {
             agent: self.agent.clone(),
             reminder,
+            read: self.run.read(),
         }
     }
 

@@ -61,7 +61,6 @@ impl Admission {
             if matches!(in_line, InLine::Next(_)) && choice.agent.uid != waited_as {
                 continue;
             }
-            log(&choice, accepted);
             return Ok((choice, in_line));
         }
     }
@@ -164,13 +163,17 @@ fn visit<'a>(snapshot: &'a Snapshot, accepted: &'a Accepted) -> Visit<'a> {
     }
 }
 
-fn log(choice: &Choice, accepted: &Accepted) {
-    let (agent, origin) = (&choice.agent.id, &accepted.inbound.origin);
-    tracing::info!(
-        agent.id = %agent,
-        session = %origin.key,
-        route.rule = %choice.route.rule,
-        inbox.id = accepted.id,
-        "{agent} answers"
-    );
+impl Choice {
+    /// Logs the agent, once it is sure to answer. The line that counts for the operator comes with
+    /// the end of the turn.
+    pub(super) fn log(&self, accepted: &Accepted) {
+        let (agent, origin) = (&self.agent.id, &accepted.inbound.origin);
+        tracing::debug!(
+            agent.id = %agent,
+            session = %origin.key,
+            route.rule = %self.route.rule,
+            inbox.id = accepted.id,
+            "{agent} begins"
+        );
+    }
 }

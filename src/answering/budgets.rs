@@ -8,6 +8,7 @@ use dashmap::DashMap;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, NotUntil, Quota, RateLimiter};
 use rusqlite::{Connection, Transaction};
+use tokio::sync::watch;
 
 use super::accounts::{Accounts, Allowance, Part, Taken};
 use super::active_turn::ActiveTurn;
@@ -15,7 +16,8 @@ use crate::access::Role;
 use crate::agents::Agent;
 use crate::channels::Text;
 use crate::clock::now_ms;
-use crate::config::{DayLimits, PersonLimits};
+use crate::config::{Config, DayLimits, PersonLimits};
+use crate::console::{self, Person, Place};
 use crate::delivery::outbox::Source;
 use crate::delivery::{Delivery, Kind, outbox};
 use crate::domain::{AgentUid, Destination, PersonId};
@@ -58,10 +60,16 @@ impl Paces {
         }
     }
 
-    fn check(&self, agent: AgentUid, person: &PersonId, role: Role, now: i64) -> Option<Over> {
-        let over = |whose, free_at| Over {
+    /// `most` is how many turns a minute a person of this role has.
+    fn check(
+        &self,
+        agent: &Agent,
+        (person, role, most): (&PersonId, Role, u32),
+        now: i64,
+    ) -> Option<Over> {
+        let over = |whose, most, free_at| Over {
             whose,
-            limit: Limit::TurnsPerMinute,
+            limit: Limit::TurnsPerMinute(most),
             free_at,
         };
         let people = match role {
@@ -70,10 +78,11 @@ impl Paces {
             Role::Owner => None,
         };
         if let Some(Err(not_until)) = people.map(|people| people.check_key(person)) {
-            return Some(over(Whose::Persons, self.free_at(&not_until, now)));
+            return Some(over(Whose::Persons, most, self.free_at(&not_until, now)));
         }
-        let not_until = self.agents.get(&agent)?.check().err()?;
-        Some(over(Whose::Agents, self.free_at(&not_until, now)))
+        let not_until = self.agents.get(&agent.uid)?.check().err()?;
+        let most = agent.limits.turns_per_minute;
+        Some(over(Whose::Agents, most, self.free_at(&not_until, now)))
     }
 
     fn forget_idle(&self) {
@@ -89,6 +98,19 @@ impl Paces {
         let at = now.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
         at.saturating_add(999) / 1000 * 1000
     }
+}
+
+/// The turns per minute of people by role, and of agents.
+fn limits(snapshot: &Snapshot) -> (u32, u32, Vec<(AgentUid, u32)>) {
+    let people = &snapshot.config.access.limits;
+    let of_agent = |agent: &Arc<Agent>| (agent.uid, agent.limits.turns_per_minute);
+    let mut agents: Vec<_> = snapshot.registry.all().iter().map(of_agent).collect();
+    agents.sort_unstable();
+    (
+        people.guest.turns_per_minute,
+        people.member.turns_per_minute,
+        agents,
+    )
 }
 
 fn per_minute(turns: u32) -> Option<Quota> {
@@ -113,7 +135,8 @@ pub(super) fn spender<'a>(snapshot: &'a Snapshot, person: &'a PersonId) -> &'a P
 pub(crate) struct Budgets {
     db: Db,
     delivery: Delivery,
-    paces: Arc<Paces>,
+    /// Made anew when limits change.
+    paces: Arc<watch::Sender<Arc<Paces>>>,
     accounts: Arc<Accounts>,
 }
 
@@ -122,14 +145,25 @@ impl Budgets {
         Budgets {
             db,
             delivery,
-            paces: Arc::new(Paces::new(snapshot)),
+            paces: Arc::new(watch::Sender::new(Arc::new(Paces::new(snapshot)))),
             accounts: Arc::default(),
         }
     }
 
     /// Forgets people without recent questions.
     pub(crate) fn forget_idle(&self) {
-        self.paces.forget_idle();
+        self.paces().forget_idle();
+    }
+
+    /// Takes over the limits of a new snapshot. Unchanged limits keep their counts.
+    pub(super) fn renew(&self, before: &Snapshot, now: &Snapshot) {
+        if limits(before) != limits(now) {
+            self.paces.send_replace(Arc::new(Paces::new(now)));
+        }
+    }
+
+    fn paces(&self) -> Arc<Paces> {
+        self.paces.borrow().clone()
     }
 
     /// The exceeded limit, if the turn may not begin. A call counts as a turn of this minute.
@@ -143,8 +177,9 @@ impl Budgets {
         let now = now_ms();
         let person = spender(snapshot, &accepted.inbound.origin.person);
         // Nothing is taken yet: the cost of the call is not known before its prompt.
-        exhausted(allowance, now)
-            .or_else(|| self.paces.check(agent.uid, person, accepted.role, now))
+        let role = accepted.role;
+        let most = snapshot.config.access.limits.of(role).turns_per_minute;
+        exhausted(allowance, now).or_else(|| self.paces().check(agent, (person, role, most), now))
     }
 
     /// The limits that a person's turn with an agent counts against, with what is spent of them.
@@ -172,6 +207,18 @@ impl Budgets {
         let allowance = self.accounts.open(parts.collect(), now_ms());
         self.read(&allowance).await?;
         Ok(allowance)
+    }
+
+    /// The limit of the day that the person's next turn with the agent would meet.
+    pub(crate) async fn over_today(
+        &self,
+        snapshot: &Snapshot,
+        agent: &Agent,
+        person: &PersonId,
+        role: Role,
+    ) -> Result<Option<Over>, StoreError> {
+        let allowance = self.open(snapshot, agent, person, role).await?;
+        Ok(exhausted(&allowance, now_ms()))
     }
 
     /// Takes the estimated cost of a call off the limits. Waits while the running calls of others
@@ -224,11 +271,14 @@ impl Budgets {
         agent: &Agent,
         over: Over,
     ) -> Result<(), StoreError> {
-        tracing::info!(agent.id = %agent.id, session = %accepted.inbound.origin.key, "over budget: {:?} of {:?}", over.limit, over.whose);
+        let (inbound, limit) = (&accepted.inbound, over.in_words());
+        console::over_limit(&Person::of(inbound), &Place::of(inbound), &agent.id, limit);
         let to = Destination::of(&accepted.inbound);
-        let rows = self
-            .delivery
-            .draft(&to, Kind::Notice, &Text::plain(&over.told(&Local)));
+        let rows = self.delivery.draft(
+            &to,
+            Kind::Notice,
+            &Text::plain(&over.told(&Local, now_ms())),
+        );
         let whom = match over.whose {
             Whose::Agents => Spender::Agent(agent.uid),
             Whose::Persons => {
@@ -238,7 +288,7 @@ impl Budgets {
         let accepted = accepted.clone();
         let write = move |tx: &Transaction<'_>| {
             let now = now_ms();
-            let until = if over.limit == Limit::TurnsPerMinute {
+            let until = if matches!(over.limit, Limit::TurnsPerMinute(_)) {
                 now + PACE_TOLD_MS
             } else {
                 over.free_at
@@ -281,6 +331,29 @@ impl Budgets {
             Err(error) => tracing::warn!(agent.id = %agent.id, "owners were not warned: {error}"),
         }
     }
+}
+
+/// The same as [`Budgets::over_today`], for verbs that run without a gateway.
+pub(crate) fn over_at(
+    connection: &Connection,
+    config: &Config,
+    agent: (AgentUid, DayLimits),
+    person: &PersonId,
+    role: Role,
+    now: i64,
+) -> rusqlite::Result<Option<Over>> {
+    let (uid, limits) = agent;
+    let person = config.access.people.main_id(person).clone();
+    let of_person = DayLimits {
+        tokens: config.access.limits.of(role).tokens_per_day,
+        cost: None,
+    };
+    let (agents, persons) = (
+        ledger::today(connection, &Spender::Agent(uid), now)?,
+        ledger::today(connection, &Spender::Person(person), now)?,
+    );
+    Ok(over(Whose::Agents, &limits, agents, now)
+        .or_else(|| over(Whose::Persons, &of_person, persons, now)))
 }
 
 fn over(whose: Whose, limits: &DayLimits, spent: Spent, now: i64) -> Option<Over> {
@@ -355,7 +428,7 @@ fn little_left(agent: &Agent, limit: Limit, spent: Spent) -> String {
                 format!("{} of {most}", spent.cost),
             )
         }
-        Limit::TokensPerDay | Limit::TurnsPerMinute => {
+        Limit::TokensPerDay | Limit::TurnsPerMinute(_) => {
             let most = day.tokens.unwrap_or_default();
             (
                 "tokens",
@@ -365,8 +438,8 @@ fn little_left(agent: &Agent, limit: Limit, spent: Spent) -> String {
         }
     };
     format!(
-        "{} has used {percent} % of today's {what}: {of}. At the limit I answer nobody for it until tomorrow. \
-         `/usage` tells who asked; the limit is in config.toml under `[agents.{}.limits]`.",
+        "{} has used {percent} % of today's {what}: {of}. At 100 % it stops answering until tomorrow. \
+         `/usage` shows who asked; the limit is in config.toml, under `[agents.{}.limits]`.",
         agent.label(),
         agent.id
     )

@@ -7,11 +7,10 @@ use super::budgets;
 use super::texts::noted_cut;
 use crate::agents::agent_rows;
 use crate::delivery::outbox::{self, Source};
-use crate::domain::Inbound;
 use crate::models::Cut;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted, Closing};
-use crate::records::journal;
+use crate::records::journal::{self, AskedMessage};
 use crate::records::ledger::{self, Spending, Today};
 use crate::records::subagents::{self as subagent_rows, End, State};
 use crate::records::transcript::{self, Asked, Conversation, Spot};
@@ -33,6 +32,8 @@ pub(super) struct Ending {
     pub(super) closing: Closing,
     /// The limit at which the answer was cut off.
     pub(super) cut: Option<Cut>,
+    /// A failed turn that the same question may not make fail again.
+    pub(super) can_retry: bool,
 }
 
 /// Outbox rows: the answer, then files sent by tools.
@@ -44,7 +45,7 @@ pub(super) struct Rows {
 /// The data for the end of a turn.
 pub(super) struct TurnCommit {
     accepted: Accepted,
-    said: Vec<Inbound>,
+    said: Vec<AskedMessage>,
     conversation: Conversation,
     is_asked: bool,
     is_steering: bool,
@@ -71,6 +72,7 @@ impl TurnCommit {
             outcome: String::new(),
             steps: turn.run.steps(),
             usage: turn.usage(),
+            read: turn.run.read(),
         };
         TurnCommit {
             accepted: turn.accepted.clone(),
@@ -127,6 +129,7 @@ pub(super) fn write(
         let asked = Asked {
             inbox_id: accepted.id,
             person: &accepted.inbound.origin.person,
+            read: row.read,
         };
         said_id = Some(transcript::append_agent(
             tx,
@@ -154,7 +157,11 @@ pub(super) fn write(
         pins::use_up(tx, place, row.started_at)?;
     }
     note_decisions(tx, commit, now)?;
-    inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
+    if ending.can_retry && !place.is_internal() {
+        inbox::close_for_retry(tx, accepted, &ending.outcome, now)?;
+    } else {
+        inbox::close_all(tx, accepted, ending.closing, &ending.outcome, now)?;
+    }
     let today = commit.record(tx, &ending.outcome, now)?;
     subagent_rows::seen(tx, &commit.told)?;
     let report = match &commit.run {
@@ -185,6 +192,7 @@ fn end_of_run(commit: &TurnCommit, ending: &Ending) -> End {
             steps: commit.row.steps,
             usage: commit.row.usage,
         },
+        read: commit.row.read,
     }
 }
 

@@ -17,9 +17,10 @@ use tokio_util::task::TaskTracker;
 
 use super::active_turn::ActiveTurn;
 use super::budgets::{self, Budgets};
+use crate::access::numbers;
 use crate::clock::now_ms;
 use crate::config::{ModelRef, ModelSettings, Reasoning};
-use crate::domain::SessionKey;
+use crate::domain::{Label, Labels, SessionKey};
 use crate::home::Snapshot;
 use crate::models::{Cut, Lineup, ModelMessage, Models, Usage, estimate_tokens};
 use crate::records::ledger::{self, Spending};
@@ -170,8 +171,8 @@ pub(super) struct Finished {
 impl Finished {
     /// None if the conversation needs no summary yet.
     pub(super) fn of(finished: &ActiveTurn) -> Option<Self> {
-        let answer =
-            || estimate_tokens(finished.run.said()) + estimate_tokens(&finished.question());
+        let asked = finished.question.iter().map(history::cost);
+        let answer = || estimate_tokens(finished.run.said()) + asked.sum::<usize>();
         let Fill {
             tokens,
             messages,
@@ -204,7 +205,7 @@ impl Finished {
         let (mut lineup, scope) = (self.lineup.clone(), self.scope.clone());
         lineup.settings = settings(&self.snapshot.models, &lineup);
         let (system, limits) = (
-            history::how_to_sum_up(&scope.agent.name),
+            history::how_to_sum_up(&scope.agent.name, &scope.agent.marks()),
             TurnLimits::of(&scope.agent.limits),
         );
         let (messages, tools) = (
@@ -297,16 +298,17 @@ impl Compaction {
             finished.view,
             now_ms(),
         );
+        let people = finished.scope.people.clone();
         let (conversation, before, messages) = db
             .read(move |connection| {
                 let conversation = transcript::conversation(connection, &place)?;
                 let before = summaries::of(connection, &place, conversation, view)?;
                 let after = before.as_ref().map_or(0, |summary| summary.upto);
-                Ok((
-                    conversation,
-                    before,
-                    transcript::after(connection, &place, conversation, view, after)?,
-                ))
+                let mut messages =
+                    transcript::after(connection, &place, conversation, view, after)?;
+                let said = messages.iter_mut().map(|message| &mut message.said);
+                numbers::fill_in(connection, &people, said)?;
+                Ok((conversation, before, messages))
             })
             .await?;
         let Some(older) = older_part(&messages, finished.room) else {
@@ -315,6 +317,7 @@ impl Compaction {
         let asked = history::to_sum_up(
             before.as_ref().map(|summary| summary.text.as_str()),
             older.iter().map(|message| &message.said),
+            &agent.marks(),
         );
         let run = finished.run(asked);
         let estimate = || budgets::estimate(&finished.snapshot.models, &run);
@@ -326,6 +329,12 @@ impl Compaction {
         if reserved.is_err() {
             return Ok(());
         }
+        let labels = older
+            .iter()
+            .map(|message| message.labels)
+            .chain(before.as_ref().map(|summary| summary.labels))
+            .collect::<Labels>()
+            .with(Label::Summary);
         let Answer { text, usage, model } = self.ask(&finished, run, deadline).await;
         let upto = older.last().map_or(0, |message| message.id);
         let count = older.len()
@@ -335,6 +344,7 @@ impl Compaction {
                 Some(Summary {
                     text,
                     upto,
+                    labels,
                     messages: i64::try_from(count).unwrap_or(i64::MAX),
                 }),
                 None,
@@ -346,6 +356,7 @@ impl Compaction {
             usage,
             model,
             started_at,
+            labels,
         };
         let place = self.aliases.current(&bill.finished.scope.place);
         let (agent, outcome) = (
@@ -404,6 +415,7 @@ struct Bill {
     usage: Usage,
     model: ModelRef,
     started_at: i64,
+    labels: Labels,
 }
 
 impl Bill {
@@ -431,6 +443,7 @@ impl Bill {
             outcome: failure.unwrap_or_else(|| "summed up".into()),
             steps: 1,
             usage: self.usage,
+            read: self.labels,
         }
     }
 }
@@ -496,15 +509,16 @@ fn settings(models: &Models, lineup: &Lineup) -> ModelSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::turn::history::{Said, Speaker};
+    use crate::domain::Said;
 
     fn messages(count: i64, words: usize) -> Vec<Message> {
-        let said = |id: i64| Said {
-            by: Speaker::Person("Alice".into()),
-            text: format!("{id} {}", "word ".repeat(words)),
-        };
+        let said = |id: i64| Said::gateway(format!("{id} {}", "word ".repeat(words)));
         (1..=count)
-            .map(|id| Message { id, said: said(id) })
+            .map(|id| Message {
+                id,
+                said: said(id),
+                labels: Labels::NONE,
+            })
             .collect()
     }
 

@@ -11,14 +11,20 @@ use super::active_turn::{ActiveTurn, Ended, Exchange};
 use super::budgets::Budgets;
 use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write};
 use super::giving_up::{self, GivingUp, Told, broken};
+use super::provider_news::ProviderNews;
 use super::question;
+use super::report::report;
 use super::texts::{
-    SAID_NOTHING, STOPPED, apology, cut_before_a_word, cut_off, panicked, sent, tools_broke,
+    RETRY, Reader, SAID_NOTHING, STOPPED, apology, cut_before_a_word, cut_off, panicked, sent,
+    tools_broke,
 };
-use crate::channels::{Outcome, Text, followed_by};
+use crate::access::Role;
+use crate::channels::{Choice, Outcome, Text, followed_by};
 use crate::clock::now_ms;
+use crate::console::TurnEnd;
 use crate::delivery::{Delivery, Kind, outbox, preview_messages, reservation};
-use crate::domain::{AgentUid, Destination, Internal, SessionKey};
+use crate::domain::{AgentUid, Destination, Internal, Labels, SessionKey};
+use crate::models::ModelError;
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::journal;
 use crate::records::subagents::{End, State};
@@ -46,6 +52,7 @@ impl Ending {
                     outcome: "answered".into(),
                     closing: Closing::Done,
                     cut,
+                    can_retry: false,
                 }
             }
             // The file is the answer.
@@ -57,6 +64,7 @@ impl Ending {
                     outcome: "answered".into(),
                     closing: Closing::Done,
                     cut: None,
+                    can_retry: false,
                 }
             }
             Ok(()) => match cut {
@@ -66,7 +74,14 @@ impl Ending {
                 ),
                 None => Ending::failed(SAID_NOTHING.into(), "said nothing".into()),
             },
-            Err(error) => Ending::failed(apology(&error), error.to_string()),
+            Err(error) => {
+                let (models, reader) = (&turn.snapshot.models, reader(turn));
+                let reply = apology(&error, models, reader, turn.accepted.id);
+                Ending {
+                    can_retry: can_retry(&error),
+                    ..Ending::failed(reply, error.to_string())
+                }
+            }
         }
     }
 
@@ -77,8 +92,40 @@ impl Ending {
             outcome,
             closing: Closing::Failed,
             cut: None,
+            can_retry: true,
         }
     }
+}
+
+/// In a private chat with an owner nobody else reads along. The end of a subagent is for an agent.
+fn reader(turn: &ActiveTurn) -> Reader {
+    let place = &turn.accepted.inbound.origin.key;
+    let is_owner = turn.accepted.standing.role() == Role::Owner && !place.is_internal();
+    match is_owner {
+        true if place.is_private() => Reader::OwnerAlone,
+        true => Reader::Owner,
+        false => Reader::Person,
+    }
+}
+
+/// A second try of the same question would end at the same limit.
+fn can_retry(error: &TurnError) -> bool {
+    match error {
+        TurnError::OverBudget(_) => false,
+        TurnError::Model(failure) => failure.error != ModelError::ContextTooLong,
+        _ => true,
+    }
+}
+
+fn log_failure(turn: &ActiveTurn, error: &TurnError) {
+    let (id, place) = (turn.accepted.id, &turn.accepted.inbound.origin.key);
+    let TurnError::Model(failure) = error else {
+        tracing::warn!(agent.id = %turn.agent.id, session = %place, inbox.id = id, "the turn failed (ref {id}): {error}");
+        return;
+    };
+    let host = turn.snapshot.models.host(&failure.model);
+    let said = failure.detail.as_deref();
+    tracing::warn!(agent.id = %turn.agent.id, session = %place, inbox.id = id, model = %failure.model, host, said, "the turn failed (ref {id}): {error}");
 }
 
 /// Why a turn ends in the middle.
@@ -129,18 +176,33 @@ pub(super) struct Finish {
     pub(super) pins: Arc<Pins>,
     pub(super) subagents: Subagents,
     pub(super) budgets: Budgets,
+    pub(super) provider_news: ProviderNews,
     /// Agents that have finished a turn before.
     pub(super) bootstrapped: Arc<DashSet<AgentUid>>,
     pub(super) stop: CancellationToken,
+}
+
+/// What a turn has read is worth a line where it is less trusted than the person who asked.
+fn log_reading(turn: &ActiveTurn) {
+    let read = turn.run.read();
+    let (agent, inbox) = (&turn.agent.id, turn.accepted.id);
+    let place = &turn.accepted.inbound.origin.key;
+    if read.below(turn.accepted.role).is_empty() {
+        tracing::debug!(agent.id = %agent, session = %place, inbox.id = inbox, turn.read = %read, "the turn is over");
+    } else {
+        tracing::info!(agent.id = %agent, session = %place, inbox.id = inbox, turn.read = %read, "the turn has read less trusted words");
+    }
 }
 
 impl Finish {
     /// Writes the end of the turn and sends its rows.
     pub(super) async fn store(&self, mut turn: ActiveTurn, result: Result<(), TurnError>) -> Ended {
         if let Err(error) = &result {
-            tracing::warn!(agent.id = %turn.agent.id, session = %turn.accepted.inbound.origin.key, "the turn failed: {error}");
+            log_failure(&turn, error);
         }
+        let reader = reader(&turn);
         let ending = Ending::of(&turn, result);
+        log_reading(&turn);
         turn.follow_moves(&self.aliases);
         let drafting = || Rows {
             answer: self.draft(&turn, &ending, true),
@@ -159,8 +221,9 @@ impl Finish {
         let exchange = Exchange {
             by,
             role,
-            question: turn.question(),
+            question: turn.question.clone(),
             answer: ending.reply.clone(),
+            read: turn.run.read(),
         };
         match self.close(&mut turn, ending, rows).await {
             Ok(()) => {}
@@ -171,7 +234,15 @@ impl Finish {
         }
         if outcome == Outcome::Answered {
             self.bootstrapped.insert(turn.agent.uid);
+            report(&turn, TurnEnd::Answered);
+        } else {
+            report(&turn, TurnEnd::Failed);
         }
+        let place = &turn.accepted.inbound.origin.key;
+        let seen_in = (reader == Reader::OwnerAlone).then_some(place);
+        self.provider_news
+            .tell(&turn.snapshot.models, seen_in)
+            .await;
         turn.end_mark(outcome);
         Ended::Over(Some(exchange))
     }
@@ -196,6 +267,7 @@ impl Finish {
             outcome: STOPPED_ON_REQUEST.into(),
             closing: Closing::Done,
             cut: None,
+            can_retry: false,
         };
         let drafting = || self.draft(&turn, &ending, is_shown);
         let answer = catch_unwind(AssertUnwindSafe(drafting)).unwrap_or_default();
@@ -213,6 +285,7 @@ impl Finish {
             }
             Err(_) => return Ended::LeftBehind,
         }
+        report(&turn, TurnEnd::Stopped);
         turn.end_mark(Outcome::Answered);
         Ended::Over(None)
     }
@@ -300,7 +373,13 @@ impl Finish {
                     ..text
                 },
             ),
-            None => self.delivery.draft(&to, Kind::Error, &text),
+            None => {
+                let choices = ending.can_retry.then(|| retry(turn.accepted.id));
+                let choices: Vec<Choice> = choices.into_iter().collect();
+                let choices = choices.as_slice();
+                self.delivery
+                    .draft(&to, Kind::Error, &Text { choices, ..text })
+            }
         };
         if !turn.broken_tools.is_empty() {
             let told = tools_broke(&turn.broken_tools, turn.accepted.id);
@@ -368,11 +447,14 @@ impl Finish {
         let is_asked = turn.is_some_and(|turn| turn.is_asked);
         let part = turn.map(|turn| turn.agent.uid);
         let commit = turn.map(TurnCommit::of);
+        let commit_read = turn.map_or(Labels::NONE, |turn| turn.run.read());
         let destination = Destination::of(&accepted.inbound);
         let question = question::to_quote(accepted, turn.is_some_and(|turn| turn.others_wrote));
         let (text, outcome) = (cause.told(accepted.id), cause.outcome(accepted.id));
+        let choices = [retry(accepted.id)];
         let text_for_people = Text {
             answers: question.as_ref(),
+            choices: &choices,
             ..Text::plain(&text)
         };
         let is_delivered = is_delivered(told == Told::InPlace, destination.place());
@@ -399,7 +481,11 @@ impl Finish {
                     transcript::append_person(tx, said, spot, now).map(drop)
                 })?;
             }
-            inbox::close_all(tx, &accepted, Closing::Failed, &outcome, now)?;
+            if place.is_internal() {
+                inbox::close_all(tx, &accepted, Closing::Failed, &outcome, now)?;
+            } else {
+                inbox::close_for_retry(tx, &accepted, &outcome, now)?;
+            }
             match commit {
                 Some(commit) => commit.record(tx, &outcome, now).map(drop)?,
                 // Preparation broke, so there is no turn to record. The ledger has the rounds of
@@ -415,6 +501,7 @@ impl Finish {
                 state: State::Failed,
                 result: text.clone(),
                 used: Charge::default(),
+                read: commit_read,
             };
             let report = run.map_or(Ok(None), |run| {
                 subagents::write_end(tx, &run, accepted.role, &end, now)
@@ -440,8 +527,17 @@ impl Finish {
         if broken_off.is_err() {
             return Ended::LeftBehind;
         }
+        report(&turn, TurnEnd::Failed);
         turn.end_mark(Outcome::Failed);
         Ended::Over(None)
+    }
+}
+
+/// The button under a failed answer.
+fn retry(id: i64) -> Choice {
+    Choice {
+        label: RETRY.to_owned(),
+        command: format!("/retry {id}"),
     }
 }
 

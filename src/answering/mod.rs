@@ -1,5 +1,6 @@
 //! From a queued message to its written answer.
 //!
+//! `who_answers` decides whether a message gets an answer, and is asked before it is queued.
 //! `admit` chooses the agent and waits for a slot, `prepare` builds the request to the model
 //! (`question`, `request`), `run` drives model and tools (`rounds`), `finish` drafts the reply, and
 //! `commit` writes the end of the turn in one transaction. A turn knows its lane only as a
@@ -17,12 +18,16 @@ mod giving_up;
 mod lane_view;
 mod pictures;
 mod prepare;
+mod provider_news;
 mod question;
+mod reading;
+mod report;
 mod request;
 mod rounds;
 mod run;
 mod texts;
 mod transcript_search;
+mod who_answers;
 
 use std::sync::Arc;
 
@@ -32,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agents::Memories;
 use crate::delivery::Delivery;
 use crate::domain::AgentUid;
-use crate::home::Snapshots;
+use crate::home::{Snapshot, Snapshots};
 use crate::records::model_overrides::Overrides;
 use crate::routing::Router;
 use crate::routing::aliases::Aliases;
@@ -44,11 +49,13 @@ use crate::tools::ToolBox;
 
 pub(crate) use active_turn::{ActiveTurn, Due, Ended, Exchange};
 pub(crate) use admit::Admission;
-pub(crate) use budgets::Budgets;
+pub(crate) use budgets::{Budgets, over_at};
 pub(crate) use giving_up::{GivingUp, Told, broken};
 pub(crate) use lane_view::{LaneNews, LaneView};
+pub(crate) use provider_news::ProviderNews;
 pub(crate) use run::Answering;
 pub(crate) use transcript_search::TranscriptSearch;
+pub(crate) use who_answers::{Answer, Question, Silence, who_answers};
 
 use compaction::{Compaction, Summing};
 use finish::Finish;
@@ -140,6 +147,10 @@ impl Answering {
             pins: pins.clone(),
             subagents: subagents.clone(),
             budgets: budgets.clone(),
+            provider_news: ProviderNews {
+                db: db.clone(),
+                delivery: delivery.clone(),
+            },
             bootstrapped,
             stop: stop.clone(),
         };
@@ -168,6 +179,10 @@ impl Answering {
         &self.finish.giving_up
     }
 
+    pub(crate) fn provider_news(&self) -> &ProviderNews {
+        &self.finish.provider_news
+    }
+
     pub(crate) fn is_summing_up(&self) -> bool {
         !self.compaction.tasks.is_empty()
     }
@@ -175,6 +190,13 @@ impl Answering {
     /// Returns when no summary is being made.
     pub(crate) async fn summed_up(&self) {
         self.compaction.tasks.wait().await;
+    }
+
+    /// Takes over limits of a new snapshot that outlive a turn.
+    pub(crate) fn renew(&self, before: &Snapshot, now: &Snapshot) {
+        let agents = now.registry.all().len();
+        self.admission.slots.resize(now.config.max_running, agents);
+        self.budgets.renew(before, now);
     }
 
     pub(crate) fn budgets(&self) -> &Budgets {

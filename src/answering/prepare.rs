@@ -9,13 +9,14 @@ use super::active_turn::{ActiveTurn, Due, view};
 use super::admit::{Admission, Choice, InLine};
 use super::budgets::{self, Budgets};
 use super::question::{self, Question};
+use super::reading;
 use super::request::{Asked, Earlier, Prepared, Requests, show};
 use crate::access::{Role, Standing};
 use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::delivery::{AnswerInProgress, Delivery, ProgressHandle};
-use crate::domain::{AgentUid, Destination, TurnEvent};
+use crate::domain::{AgentUid, Destination, Labels, Said, TurnEvent};
 use crate::home::Snapshot;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted};
@@ -24,7 +25,7 @@ use crate::records::outranked::ParkedTurn;
 use crate::records::view::View;
 use crate::slots::Slot;
 use crate::storage::{Db, StoreError};
-use crate::subagents::{self, Arrived, InternalTurn};
+use crate::subagents::{Arrived, InternalTurn};
 use crate::turn::Run;
 
 /// Prepares turns. Cheap to clone.
@@ -187,6 +188,9 @@ impl Preparation {
             self.budgets.refuse(snapshot, accepted, agent, over).await?;
             return Ok(Err(Begun::Refused));
         }
+        if internal.is_none() {
+            choice.log(accepted);
+        }
         if began_with.is_some_and(|uid| uid != agent.uid) {
             let (id, uid) = (accepted.id, agent.uid);
             self.db
@@ -226,16 +230,20 @@ impl Preparation {
             internal,
             recorded,
         } = subject;
-        let aside: Vec<String> = due
+        let (aside, read_aside): (Vec<Vec<Said>>, Vec<Labels>) = due
             .aside
             .iter()
-            .filter_map(|aside| aside.told_to(&agent, view))
-            .collect();
+            .map(|aside| aside.told_to(&agent, view))
+            .unzip();
+        let aside = aside.concat();
+        let read = reading::of_question(&accepted, internal.as_ref(), recorded.as_ref())
+            | read_aside.into_iter().collect();
         let asked = Asked {
             said: &said,
             is_asked,
             earlier,
             aside: &aside,
+            read,
             internal: internal.as_ref(),
             halt: &due.halt,
             events,
@@ -244,6 +252,7 @@ impl Preparation {
             conversation,
             read_upto,
             mut request,
+            question,
             fill,
             told,
         } = self
@@ -259,6 +268,7 @@ impl Preparation {
             snapshot,
             accepted,
             said,
+            question,
             agent,
             route,
             chosen,
@@ -308,13 +318,17 @@ impl Preparation {
             internal,
             recorded,
         } = subject;
-        let plain = |text| Question {
-            said: vec![question::plain(&accepted.inbound, text)],
-            images: Vec::new(),
-        };
-        match (recorded, internal) {
-            (Some(recorded), _) => plain(recorded.turn.question.clone()),
-            (None, Some(InternalTurn::Report(known))) => plain(subagents::to_report(known)),
+        let before = recorded.as_ref().map(|recorded| &recorded.turn.question);
+        match (before.filter(|before| !before.is_empty()), internal) {
+            (Some(before), _) => Question {
+                said: before.clone(),
+                images: Vec::new(),
+            },
+            // The agent reads the row of the subagent.
+            (None, Some(InternalTurn::Report(_))) => Question {
+                said: Vec::new(),
+                images: Vec::new(),
+            },
             (None, _) => {
                 let someone_sees = lineup.iter().any(|model| snapshot.models.sees(model));
                 question::in_words(&self.delivery, accepted, agent, someone_sees).await

@@ -1,4 +1,4 @@
-//! The question of a turn: the words and attachments of all its messages.
+//! The question of a turn: the words, attachments and writers of all its messages.
 
 use super::files;
 use super::pictures::{self, Looked};
@@ -6,14 +6,16 @@ use crate::access::Role;
 use crate::agents::Agent;
 use crate::channels;
 use crate::delivery::Delivery;
-use crate::domain::{Attachment, Extras, Inbound};
+use crate::domain::{Around, Attachment, Extras, Inbound, Said, Source, Voice};
 use crate::models::Image;
 use crate::records::inbox::Accepted;
+use crate::records::journal::AskedMessage;
+use crate::subagents::{self, InternalTurn};
 
 /// The question of a turn.
 pub(super) struct Question {
-    /// The text of each message, with all its parts.
-    pub(super) said: Vec<Inbound>,
+    /// Each message with all its parts.
+    pub(super) said: Vec<AskedMessage>,
     /// In the order they were sent.
     pub(super) images: Vec<Image>,
 }
@@ -31,14 +33,18 @@ pub(super) async fn in_words(
         images: Vec::new(),
     };
     for message in accepted.messages() {
-        let mut texts = Vec::new();
+        let (mut texts, mut around, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for part in std::iter::once(message).chain(&message.joined) {
             let images = someone_sees.then_some(&mut question.images);
-            texts.push(readable(delivery, &part.inbound, agent, accepted.role, images).await);
+            around.extend(around_of(delivery, &part.inbound, agent, accepted.role, images).await);
+            texts.extend(Some(part.inbound.text.as_str()).filter(|text| !text.is_empty()));
+            rows.push(part.id);
         }
-        question
-            .said
-            .push(plain(&message.inbound, texts.join("\n")));
+        question.said.push(AskedMessage {
+            inbound: plain(&message.inbound, texts.join("\n"), around),
+            role: message.standing.with(&agent.id),
+            rows,
+        });
     }
     question
 }
@@ -61,30 +67,33 @@ pub(super) fn to_quote(accepted: &Accepted, others_wrote: bool) -> Option<channe
         })
 }
 
-/// The message with this text and nothing else.
-pub(super) fn plain(inbound: &Inbound, text: String) -> Inbound {
+/// The message with this text, and this around it.
+fn plain(inbound: &Inbound, text: String, around: Vec<Around>) -> Inbound {
     Inbound {
         text,
-        extras: Extras::default(),
+        extras: Extras {
+            around,
+            ..Extras::default()
+        },
         ..inbound.clone()
     }
 }
 
-/// The text of a message with its file. If a file cannot be fetched, the agent is told and the turn
-/// goes on.
-async fn readable(
+/// What belongs to a message besides its words, with its file. If a file cannot be fetched, the
+/// agent is told and the turn goes on.
+async fn around_of(
     delivery: &Delivery,
     inbound: &Inbound,
     agent: &Agent,
     role: Role,
     images: Option<&mut Vec<Image>>,
-) -> String {
+) -> Vec<Around> {
     let Some(Attachment {
         description,
         file: Some(file),
     }) = &inbound.extras.attachment
     else {
-        return inbound.readable();
+        return inbound.around();
     };
     let attached = match files::store(delivery, inbound, file, agent, role).await {
         Ok(stored) => {
@@ -99,7 +108,35 @@ async fn readable(
             format!("{description}, not saved: {error}")
         }
     };
-    inbound.readable_with(Some(&attached))
+    inbound.around_with(Some(attached))
+}
+
+/// The messages of a question as the agent reads them. The numbers of people are still to be filled
+/// in.
+pub(super) fn as_said(asked: &[AskedMessage], internal: Option<&InternalTurn>) -> Vec<Said> {
+    match internal {
+        Some(InternalTurn::Report(known)) => subagents::to_report(known),
+        Some(InternalTurn::Subagent(known)) => asked
+            .iter()
+            .map(|message| subagents::asked(known, message.inbound.text.clone()))
+            .collect(),
+        None => asked.iter().map(of_person).collect(),
+    }
+}
+
+fn of_person(AskedMessage { inbound, role, .. }: &AskedMessage) -> Said {
+    let voice = Voice {
+        name: inbound.person_name.clone(),
+        person: Some(inbound.origin.person.clone()),
+        number: None,
+        role: Some(*role),
+        at: inbound.sent_at,
+    };
+    Said {
+        by: Source::Person(voice),
+        around: inbound.around(),
+        text: inbound.text.clone(),
+    }
 }
 
 /// Adds a picture to `images`. Returns a remark about a picture withheld from the model.

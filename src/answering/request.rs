@@ -4,30 +4,32 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use dashmap::DashSet;
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::active_turn::view;
 use super::compaction::{Compaction, Fill};
-use crate::access::{Role, Standing};
-use crate::agents::memory::Recalled;
-use crate::agents::{Agent, Identity, Memories, Memory, Reader};
-use crate::config::{Access, ModelRef};
-use crate::domain::{AgentId, AgentUid, Inbound, SessionKey, TurnEvent};
+use super::{question, reading};
+use crate::access::{Role, Standing, numbers};
+use crate::agents::memory::{Recalled, Recollection};
+use crate::agents::{Agent, Audience, Identity, Memories, Memory, Reader};
+use crate::config::{Access, ModelRef, People};
+use crate::domain::{AgentId, AgentUid, Labels, PersonId, Said, SessionKey, TurnEvent};
 use crate::home::Snapshot;
 use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::records::inbox::Accepted;
+use crate::records::journal::AskedMessage;
 use crate::records::outranked::{self, ParkedTurn};
 use crate::records::subagents::{self as subagent_rows, SubagentRow};
 use crate::records::transcript::{self, Conversation, History};
 use crate::records::view::View;
 use crate::routing::aliases::Aliases;
 use crate::signing::Signer;
-use crate::storage::{Db, StoreError};
+use crate::storage::{Db, Durability, StoreError};
 use crate::subagents::{self, InternalTurn};
-use crate::tools::{Parent, Relation, Results, Scope, ToolBox};
-use crate::turn::history::{self, Said, Speaker};
+use crate::tools::{Addresses, Parent, Reading, Results, Scope, ToolBox};
+use crate::turn::history;
 use crate::turn::{self, TurnLimits, TurnRequest, prompt};
 
 /// Builds requests to models. Cheap to clone.
@@ -44,11 +46,13 @@ pub(super) struct Requests {
 
 /// The question of a turn and its relation to the conversation.
 pub(super) struct Asked<'a> {
-    pub(super) said: &'a [Inbound],
+    pub(super) said: &'a [AskedMessage],
     pub(super) is_asked: bool,
     /// Set for a turn begun by an earlier process.
     pub(super) earlier: Option<Earlier>,
-    pub(super) aside: &'a [String],
+    pub(super) aside: &'a [Said],
+    /// What the question and the notes bring with them.
+    pub(super) read: Labels,
     pub(super) internal: Option<&'a InternalTurn>,
     /// Cancelled to stop the turn.
     pub(super) halt: &'a CancellationToken,
@@ -78,57 +82,74 @@ impl Requests {
         let earlier = asked
             .earlier
             .map(|earlier| (snapshot.config.access.clone(), earlier));
+        let people = Arc::new(snapshot.config.access.people.clone());
         let extract = Arc::new(Extract {
             place: origin.key.clone(),
             view: view(snapshot, agent),
             agent: agent.id.clone(),
+            people: people.clone(),
             earlier,
         });
         let words = asked
             .said
             .iter()
-            .map(Inbound::readable)
+            .map(|message| message.inbound.in_short())
             .collect::<Vec<_>>()
             .join("\n");
-        let scope = self.scope(snapshot, accepted, agent, asked.parent(snapshot));
+        let mut scope = self.scope(snapshot, accepted, agent, people, asked.parent(snapshot));
         let reminder = self.memories.of(agent).map(|memory| Reminder {
             memory,
             reader: scope.reader(),
             words,
         });
+        let question = question::as_said(asked.said, asked.internal);
         let (look, uid, ask) = (extract.clone(), agent.uid, reminder.clone());
+        let asked_read = asked.read;
         // A single read, because a trip to the store costs more than most of its queries.
         let read = self.db.read(move |connection| {
-            let recalled = ask.map(|reminder| reminder.on(connection));
             let read_upto = transcript::newest(connection)?;
+            let history = look.history(connection)?;
+            let read = asked_read | reading::of_history(&history);
+            let recalled = match ask.map(|reminder| reminder.having_read(read).on(connection)) {
+                Some(Recalled::Found(found)) => {
+                    Some(Recalled::Found(look.recollected(connection, found)?))
+                }
+                recalled => recalled,
+            };
             Ok((
                 read_upto,
-                look.history(connection)?,
+                history,
                 look.unseen(connection, uid)?,
+                look.counted(connection, question)?,
                 recalled,
             ))
         });
         let bootstrap = !self.bootstrapped.contains(&agent.uid);
-        let ((read_upto, history, unseen, recalled), system) =
-            tokio::try_join!(read, system_prompt(agent.clone(), bootstrap))?;
+        let ((read_upto, history, unseen, counted, recalled), (identity, mut addresses)) =
+            tokio::try_join!(read, identity(agent.clone(), bootstrap))?;
+        let before_tools = asked.read | reading::of_history(&history);
+        let audience = Audience::of(Some(scope.asked_in()), scope.role, before_tools);
+        let system = prompt::assemble(
+            agent,
+            &identity.seen_by(audience, &agent.memory),
+            prompt::Audience::of(&origin.key),
+        );
         let recalled = match reminder.zip(recalled) {
-            Some((reminder, Recalled::IndexIsOld)) => reminder.renewed().await,
+            Some((reminder, Recalled::IndexIsOld)) => {
+                let found = reminder.having_read(before_tools).renewed().await;
+                let look = extract.clone();
+                let counted = self
+                    .db
+                    .read(move |connection| look.recollected(connection, found));
+                counted.await?
+            }
             Some((_, Recalled::Found(found))) => found,
-            None => None,
+            None => Recollection::default(),
         };
+        let question = self.known(&extract, counted).await?;
         let aside = asked.ephemeral(&unseen);
-        let is_by_peer = scope
-            .parent
-            .as_ref()
-            .is_some_and(|parent| parent.relation == Relation::Peer);
-        let named = origin.key.is_shared() || is_by_peer;
-        let current: Vec<Said> = asked
-            .said
-            .iter()
-            .map(|inbound| asked.speaker_of(inbound))
-            .collect();
         let current = history::Current {
-            said: &current,
+            said: &question,
             is_interrupted: asked.is_asked,
             aside: &aside,
         };
@@ -143,13 +164,22 @@ impl Requests {
         ) = self
             .summed_up_in_time(&extract, history, room, &asked)
             .await?;
+        let read = reading::of_conversation(&before, summary.as_ref())
+            | recalled.labels
+            | unseen.iter().map(SubagentRow::labels).collect()
+            | asked.read;
+        addresses.join(reading::addresses(accepted, &before));
+        if let Some(known) = asked.internal.and_then(InternalTurn::subagent) {
+            addresses.join(known.subagent.addresses.clone());
+        }
+        scope.read = Reading::new(read, addresses);
         let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
-        let mut messages = history::for_model(&before, &current, &agent.id, named, room);
-        messages = history::reminded(messages, recalled);
-        messages.splice(
-            0..0,
-            summary.map(|summary| history::summed_up(&summary.text)),
-        );
+        let read = history::Conversation {
+            summary: summary.as_ref().map(|summary| summary.text.as_str()),
+            history: &before,
+            recalled: &recalled.said,
+        };
+        let messages = history::for_model(read, current, &agent.id, &agent.marks(), room);
         let lineup = Lineup {
             models,
             settings: agent.models.settings,
@@ -172,9 +202,31 @@ impl Requests {
             conversation,
             read_upto,
             request,
+            question,
             fill,
             told,
         })
+    }
+
+    /// The messages with the numbers of everybody in them. People in a prompt for the first time are
+    /// given theirs.
+    async fn known(
+        &self,
+        extract: &Arc<Extract>,
+        counted: Counted,
+    ) -> Result<Vec<Said>, StoreError> {
+        let Counted { said, missing } = counted;
+        if missing.is_empty() {
+            return Ok(said);
+        }
+        let extract = extract.clone();
+        let give = move |tx: &Transaction<'_>| {
+            missing
+                .iter()
+                .try_for_each(|person| numbers::ensure(tx, person))?;
+            Ok(extract.counted(tx, said)?.said)
+        };
+        self.db.write_as(Durability::Kill, give).await
     }
 
     /// The agent and the people behind the turn.
@@ -183,6 +235,7 @@ impl Requests {
         snapshot: &Snapshot,
         accepted: &Accepted,
         agent: &Arc<Agent>,
+        people: Arc<People>,
         parent: Option<Arc<Parent>>,
     ) -> Scope {
         let (access, origin) = (&snapshot.config.access, &accepted.inbound.origin);
@@ -205,7 +258,9 @@ impl Requests {
             role: accepted.role,
             owns_house: Standing::of(access, &origin.person, false).role() == Role::Owner,
             parent,
+            people,
             results: Arc::new(Results::new(&agent.home)),
+            read: Reading::default(),
         }
     }
 
@@ -251,7 +306,7 @@ impl Requests {
 
 impl Asked<'_> {
     /// Notes for the agent before the question. They are in this request only.
-    fn ephemeral(&self, unseen: &[SubagentRow]) -> Vec<String> {
+    fn ephemeral(&self, unseen: &[SubagentRow]) -> Vec<Said> {
         let reported = match self.internal {
             Some(InternalTurn::Report(known)) => Some(&known.subagent.run),
             _ => None,
@@ -263,7 +318,7 @@ impl Asked<'_> {
         let news = unseen
             .iter()
             .filter(|known| Some(&known.subagent.run) != reported)
-            .map(subagents::summary);
+            .flat_map(subagents::summary);
         introduced
             .into_iter()
             .chain(news)
@@ -276,17 +331,6 @@ impl Asked<'_> {
             .and_then(InternalTurn::subagent)
             .map(|known| subagents::parent(snapshot, known))
     }
-
-    fn speaker_of(&self, inbound: &Inbound) -> Said {
-        let by = match self.internal {
-            Some(InternalTurn::Report(_)) => Speaker::Handoff,
-            _ => Speaker::Person(inbound.person_name.clone()),
-        };
-        Said {
-            by,
-            text: inbound.readable(),
-        }
-    }
 }
 
 /// The part of a conversation that a turn may read.
@@ -294,11 +338,39 @@ struct Extract {
     place: SessionKey,
     view: View,
     agent: AgentId,
+    people: Arc<People>,
     earlier: Option<(Access, Earlier)>,
 }
 
+/// Messages with the numbers of their people, as far as they have one.
+struct Counted {
+    said: Vec<Said>,
+    missing: Vec<PersonId>,
+}
+
 impl Extract {
+    fn counted(&self, connection: &Connection, mut said: Vec<Said>) -> rusqlite::Result<Counted> {
+        let missing = numbers::fill_in(connection, &self.people, said.iter_mut())?;
+        Ok(Counted { said, missing })
+    }
+
+    fn recollected(
+        &self,
+        connection: &Connection,
+        found: Recollection,
+    ) -> rusqlite::Result<Recollection> {
+        let said = self.counted(connection, found.said)?.said;
+        Ok(Recollection { said, ..found })
+    }
+
     fn history(&self, connection: &Connection) -> rusqlite::Result<History> {
+        let mut history = self.allowed(connection)?;
+        let said = history.messages.iter_mut().map(|message| &mut message.said);
+        numbers::fill_in(connection, &self.people, said)?;
+        Ok(history)
+    }
+
+    fn allowed(&self, connection: &Connection) -> rusqlite::Result<History> {
         let mut history = transcript::history(connection, &self.place, self.view)?;
         let (access, turn) = match &self.earlier {
             Some((access, Earlier::Parked(turn))) => (access, turn),
@@ -347,6 +419,8 @@ pub(super) struct Prepared {
     /// The newest row of the transcript.
     pub(super) read_upto: i64,
     pub(super) request: TurnRequest,
+    /// As the agent reads it.
+    pub(super) question: Vec<Said>,
     pub(super) fill: Fill,
     /// Subagents whose end the agent is told.
     pub(super) told: Vec<String>,
@@ -383,22 +457,28 @@ struct Reminder {
 }
 
 impl Reminder {
+    fn having_read(self, read: Labels) -> Self {
+        Reminder {
+            reader: self.reader.having_read(read),
+            ..self
+        }
+    }
+
     fn on(&self, connection: &Connection) -> Recalled {
         self.memory
             .recall_on(connection, &self.reader, &self.words)
             .unwrap_or_else(|error| {
                 self.tell(&error);
-                Recalled::Found(None)
+                Recalled::Found(Recollection::default())
             })
     }
 
-    async fn renewed(&self) -> Option<String> {
+    async fn renewed(&self) -> Recollection {
         self.memory
             .recall(&self.reader, &self.words)
             .await
             .inspect_err(|error| self.tell(error))
-            .ok()
-            .flatten()
+            .unwrap_or_default()
     }
 
     fn tell(&self, error: &dyn std::fmt::Display) {
@@ -406,10 +486,13 @@ impl Reminder {
     }
 }
 
-/// Reads the files for every turn, so an edit counts from the next message on.
-async fn system_prompt(agent: Arc<Agent>, bootstrap: bool) -> Result<String, StoreError> {
+/// Reads the files for every turn, so an edit counts from the next message on. Returns the web
+/// addresses of the operator's files too.
+async fn identity(agent: Arc<Agent>, bootstrap: bool) -> Result<(Identity, Addresses), StoreError> {
     let read = tokio::task::spawn_blocking(move || {
-        prompt::assemble(&agent, &Identity::load(&agent, bootstrap))
+        let identity = Identity::load(&agent, bootstrap);
+        let addresses = reading::addresses_of(&identity);
+        (identity, addresses)
     });
     read.await.map_err(|error| match error.try_into_panic() {
         // A panic of the turn, to be told in the chat. Retried like a store error, the turn would

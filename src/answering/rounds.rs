@@ -13,13 +13,14 @@ use tokio_util::sync::CancellationToken;
 use super::active_turn::ActiveTurn;
 use super::budgets;
 use crate::clock::now_ms;
+use crate::domain::{Labels, Marks};
 use crate::records::journal::{self, CallId, Recall};
 use crate::records::ledger::{self, Today};
-use crate::records::subagents::{self as subagent_rows, Subagent};
+use crate::records::subagents::{self as subagent_rows, Subagent, SubagentRow};
 use crate::routing::aliases::Aliases;
 use crate::storage::{Db, Durability, StoreError};
 use crate::subagents::{self, Asker, Carried, Subagents};
-use crate::tools::{self, OnFinish, Outcome};
+use crate::tools::{self, Form, OnFinish, Outcome};
 use crate::turn::{Charge, Round};
 
 /// Runs rounds. Cheap to clone.
@@ -68,7 +69,9 @@ impl Rounds {
             accepted: &turn.accepted,
             agent: &turn.agent,
             steps_left: turn.run.steps_left(),
+            read: &turn.run.scope().read,
         };
+        let marks = turn.agent.marks();
         let mut running = turn.run.call(&shared);
         let mut waits = FuturesUnordered::new();
         let mut charges = Vec::new();
@@ -85,7 +88,7 @@ impl Rounds {
                     });
                     match self.subagents.carry_out(&asker, call, outcome).await? {
                         Carried::Done(outcome) => results[ran.number] = Recall::from(outcome),
-                        Carried::Waits { run } => waits.push(self.wait_for(call, run)),
+                        Carried::Waits { run } => waits.push(self.wait_for(call, run, &marks)),
                     }
                 }
                 Some(waited) = waits.next() => {
@@ -112,13 +115,16 @@ impl Rounds {
         &self,
         call: CallId,
         run: String,
+        marks: &Marks,
     ) -> Result<(CallId, Outcome, Charge), StoreError> {
         let known = self.subagents.ended(&run).await?;
         let charge = known
             .as_ref()
             .map(|known| known.end.used)
             .unwrap_or_default();
-        let outcome = Outcome::say(tools::bounded(subagents::result(known.as_ref())));
+        let outcome = tools::bounded(subagents::result(known.as_ref()))
+            .labelled(known.as_ref().map_or(Labels::NONE, SubagentRow::labels))
+            .finished(marks);
         self.subagents.done(call, outcome.clone()).await?;
         Ok((call, outcome, charge))
     }
@@ -131,6 +137,7 @@ impl Rounds {
         };
         let (inbox_id, number) = (turn.accepted.id, turn.rounds - 1);
         let known = self.subagents.of_turn(inbox_id).await?;
+        let marks = turn.agent.marks();
         let mut waits = FuturesUnordered::new();
         for (index, _) in calls
             .iter()
@@ -144,7 +151,7 @@ impl Rounds {
             };
             let run = Subagent::name_of(call);
             if known.iter().any(|known| known.subagent.run == run) {
-                waits.push(self.wait_for(call, run));
+                waits.push(self.wait_for(call, run, &marks));
             }
         }
         loop {
@@ -166,19 +173,35 @@ impl Rounds {
 }
 
 impl From<Outcome> for Recall {
-    fn from(Outcome { text, effects }: Outcome) -> Self {
+    fn from(
+        Outcome {
+            text,
+            effects,
+            read,
+            ..
+        }: Outcome,
+    ) -> Self {
         Recall {
             result: Some(text),
             effects,
+            read,
         }
     }
 }
 
 impl From<Recall> for Outcome {
-    fn from(Recall { result, effects }: Recall) -> Self {
-        Outcome {
-            text: result.unwrap_or_else(|| journal::INTERRUPTED.to_owned()),
+    fn from(
+        Recall {
+            result,
             effects,
+            read,
+        }: Recall,
+    ) -> Self {
+        Outcome {
+            effects,
+            read,
+            form: Form::Marked,
+            ..Outcome::say(result.unwrap_or_else(|| journal::INTERRUPTED.to_owned()))
         }
     }
 }
@@ -208,11 +231,12 @@ impl ActiveTurn {
     }
 
     fn take_in(&mut self, round: Round, outcomes: Vec<Outcome>) {
-        let (texts, effects): (Vec<_>, Vec<_>) = outcomes
-            .into_iter()
-            .map(|outcome| (outcome.text, outcome.effects))
-            .unzip();
-        self.effects.extend(effects.into_iter().flatten());
+        let mut texts = Vec::new();
+        for outcome in outcomes {
+            texts.push(outcome.text);
+            self.effects.extend(outcome.effects);
+            self.run.has_read(outcome.read);
+        }
         self.run.take_in(round, texts);
     }
 

@@ -150,8 +150,10 @@ impl Answering {
         let heard = meanwhile.iter().filter(|exchange| {
             exchange.role >= turn.accepted.role && view.shows(Some(exchange.by.uid))
         });
+        let read = heard.clone().map(|exchange| exchange.read).collect();
         let told = history::meanwhile(heard.map(|exchange| exchange.told_to(&turn.agent)));
-        turn.untold.push(told);
+        turn.run.has_read(read);
+        turn.untold.extend(told);
         turn.run.take_up();
         let progress = progress(
             &self.delivery,
@@ -222,9 +224,10 @@ impl Answering {
         if turn.unfinished.is_some() {
             return Left::ForOthers;
         }
-        std::mem::take(&mut turn.untold)
-            .into_iter()
-            .for_each(|told| turn.run.hear(told));
+        let untold = std::mem::take(&mut turn.untold);
+        if !untold.is_empty() {
+            turn.run.hear(&untold);
+        }
         if !turn.run.said().is_empty() {
             // The preview goes on with the text said before.
             drop(

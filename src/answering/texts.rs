@@ -2,12 +2,18 @@
 
 use chrono::Local;
 
-use crate::models::{Cut, ModelError};
+use crate::clock::now_ms;
+use crate::config::{ModelRef, ProviderKind};
+use crate::models::{Cut, ModelError, Models, Unanswered, Unavailable};
 use crate::tools::{Effect, sent_files};
 use crate::turn::TurnError;
+use crate::turn::budget::in_words;
 
 pub(super) const SAID_NOTHING: &str =
-    "I came to the end without anything to say. Please ask again in other words.";
+    "I have nothing to say to this. Please ask again in other words.";
+
+/// The button under a failed answer.
+pub(super) const RETRY: &str = "🔄 Retry";
 
 /// Closes the answer of a stopped turn.
 pub(super) const STOPPED: &str = "_(stopped)_";
@@ -27,7 +33,7 @@ pub(super) fn cut_off(cut: Cut, is_told: bool) -> String {
 pub(super) fn cut_before_a_word(cut: Cut) -> String {
     match cut {
         Cut::AtTokens(_) => format!(
-            "My answer was cut off {cut}, and all of it went into thinking. Please ask for something smaller; the operator can raise `max_tokens`."
+            "My answer was cut off {cut}, and all of it went into thinking. Please ask for something smaller; an owner can raise `max_tokens`."
         ),
         Cut::WindowFull => {
             "My model's window was full before the first word of my answer. /new starts a fresh conversation.".into()
@@ -49,9 +55,7 @@ pub(super) fn tools_broke(tools: &[String], reference: i64) -> String {
         .map(|tool| format!("`{tool}`"))
         .collect::<Vec<_>>()
         .join(", ");
-    format!(
-        "While I worked on this, {names} broke inside (ref {reference}). I went on without it; the operator can see more in the log."
-    )
+    format!("While I worked on this, {names} broke, so I went on without it. [ref {reference}]")
 }
 
 /// The answer of an agent that sent files without a word.
@@ -62,41 +66,230 @@ pub(super) fn sent(effects: &[Effect]) -> String {
 
 pub(super) fn panicked(reference: i64) -> String {
     format!(
-        "Something broke while I was working on this (ref {reference}). Your message is kept; please send it again."
+        "Something broke while I was working on this, so there is no answer. Please try again. [ref {reference}]"
     )
 }
 
-pub(super) fn apology(error: &TurnError) -> String {
+/// The person who reads about a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    Person,
+    /// Learns what to do about the failure.
+    Owner,
+    /// Learns the cause too, which is not for a whole group.
+    OwnerAlone,
+}
+
+/// A failed turn in the words for the chat.
+pub(super) fn apology(
+    error: &TurnError,
+    models: &Models,
+    reader: Reader,
+    reference: i64,
+) -> String {
     match error {
-        TurnError::Model(ModelError::RateLimited { retry_after: Some(delay) }) => {
-            format!("My model provider asks for a pause of {} s. Please ask again after that.", delay.as_secs().max(1))
+        TurnError::Model(failure) => {
+            let advice = match reader {
+                Reader::Person => None,
+                Reader::Owner | Reader::OwnerAlone => advice(failure, models),
+            };
+            let cause = match reader {
+                Reader::OwnerAlone => cause(failure, models),
+                Reader::Person | Reader::Owner => None,
+            };
+            let sentences: Vec<String> =
+                [Some(trouble(failure)), advice].into_iter().flatten().collect();
+            let cause = cause.map_or_else(String::new, |cause| format!("\n{cause}"));
+            format!("{} [ref {reference}]{cause}", sentences.join(" "))
         }
-        TurnError::Model(ModelError::RateLimited { retry_after: None } | ModelError::Overloaded) => {
-            "My model provider is overloaded right now. Please ask again in a minute.".into()
-        }
-        TurnError::Model(ModelError::ContextTooLong) => {
-            "This conversation has become longer than my model can read. /new starts a fresh one.".into()
-        }
-        TurnError::Model(ModelError::Refused(reason) | ModelError::Unavailable(reason)) => {
-            format!("My model provider refused: {reason}. The operator can see more in the log.")
-        }
-        TurnError::Model(ModelError::TooMuch(what)) => {
-            format!("My model sent {what}. I take in no more than that, so I stopped it. Please ask for something smaller.")
-        }
-        TurnError::Model(ModelError::CutOff) => "My answer was cut off on the way. Please ask again.".into(),
-        TurnError::Model(ModelError::Broken(_) | ModelError::Stalled) => {
-            "I cannot reach my model right now. Please ask again later; the operator can see more in the log.".into()
-        }
-        TurnError::TooSlow(_) => "This took me too long, so I stopped. A smaller question may help.".into(),
-        TurnError::TooManySteps(_) => {
-            "I took too many steps without coming to an answer, so I stopped. A smaller question may help.".into()
-        }
+        TurnError::TooSlow(limit) => format!(
+            "This took longer than {}, so I stopped. A smaller question may help.",
+            in_words(*limit)
+        ),
+        TurnError::TooManySteps(steps) => format!(
+            "I didn't get to an answer in {steps} steps, so I stopped. A smaller question may help."
+        ),
         TurnError::TooManyTokens(_) => {
-            "This took more tokens than I may use for one answer, so I stopped. A smaller question may help.".into()
+            "This took more tokens than one answer may use, so I stopped. A smaller question may help.".into()
         }
         TurnError::CallsCutOff(cut) => format!(
-            "I wanted to use a tool, but was cut off {cut} before I had written down what for, so I stopped. Please ask for something smaller; the operator can raise `max_tokens`."
+            "I wanted to use a tool, but was cut off {cut} before the call was complete, so I stopped. Please ask for something smaller; an owner can raise `max_tokens`."
         ),
-        TurnError::OverBudget(over) => format!("I stopped in the middle. {}", over.told(&Local)),
+        TurnError::OverBudget(over) => {
+            format!("I had to stop in the middle. {}", over.told(&Local, now_ms()))
+        }
     }
 }
+
+/// What has failed, for everybody.
+pub(super) fn trouble(failure: &Unanswered) -> String {
+    let (provider, model) = names(&failure.model);
+    match &failure.error {
+        ModelError::RateLimited {
+            retry_after: Some(delay),
+        } => format!(
+            "`{provider}` asks for a pause. Please try again in {}.",
+            in_words(*delay)
+        ),
+        ModelError::RateLimited { retry_after: None } => {
+            format!("`{provider}` gets too many requests right now. Please try again in a minute.")
+        }
+        ModelError::Overloaded => {
+            format!("`{provider}` is overloaded right now. Please try again in a minute.")
+        }
+        ModelError::ContextTooLong => {
+            "This conversation is longer than my model can read. /new starts a fresh one.".into()
+        }
+        ModelError::TooMuch(what) => format!(
+            "My model sent {what}, which is more than I take in, so I stopped it. Please ask for something smaller."
+        ),
+        ModelError::CutOff => "My answer was cut off on the way. Please try again.".into(),
+        ModelError::Refused(reason) => format!("`{provider}` refused this: {reason}."),
+        ModelError::Unavailable(why) => {
+            format!("I can't answer: {}.", unavailable(why, provider, model))
+        }
+        ModelError::Unreachable(why) => {
+            format!("I can't answer: `{provider}` can't be reached ({why}).")
+        }
+        ModelError::Stalled => {
+            format!("I can't answer: `{provider}` didn't answer in time. Please try again.")
+        }
+        ModelError::Broken(why) => {
+            format!("I can't answer: `{provider}` failed ({why}). Please try again.")
+        }
+    }
+}
+
+fn unavailable(why: &Unavailable, provider: &str, model: &str) -> String {
+    match why {
+        Unavailable::KeyMissing(_) => format!("the API key for `{provider}` is missing"),
+        Unavailable::KeyRejected(code) => {
+            format!("the API key for `{provider}` was rejected{}", status(*code))
+        }
+        Unavailable::NotAllowed(code) => format!(
+            "the API key for `{provider}` may not use `{model}`{}",
+            status(*code)
+        ),
+        Unavailable::NoCredit(code) => format!(
+            "the account at `{provider}` has no credit left{}",
+            status(*code)
+        ),
+        Unavailable::NoSuchModel(code) => {
+            format!("`{provider}` has no model `{model}`{}", status(*code))
+        }
+        Unavailable::Moved(code) => {
+            format!(
+                "the address of `{provider}` leads elsewhere{}",
+                status(*code)
+            )
+        }
+        Unavailable::WebPage => {
+            format!("at the address of `{provider}` is a web page and no model server")
+        }
+        Unavailable::NoProvider => format!("there is no provider `{provider}` any more"),
+    }
+}
+
+/// What an owner can do.
+pub(super) fn advice(failure: &Unanswered, models: &Models) -> Option<String> {
+    let (provider, model) = names(&failure.model);
+    let config = models.provider_of(&failure.model);
+    let lines = config.map(|config| config.lines).unwrap_or_default();
+    let key = || spot("api_key", provider, lines.api_key.or(lines.section));
+    let address = || spot("base_url", provider, lines.base_url.or(lines.section));
+    match &failure.error {
+        ModelError::Unavailable(why) => Some(match why {
+            Unavailable::KeyMissing(why) => {
+                let (first, rest) = why.split_at(why.len().min(1));
+                let why = format!("{}{rest}", first.to_uppercase());
+                format!("{why} ({}). Put that right and start Parlor again.", key())
+            }
+            Unavailable::KeyRejected(_) => format!("Check {}.", key()),
+            Unavailable::NotAllowed(_) => format!(
+                "Check at the provider what the key may do, or use another key for {}.",
+                key()
+            ),
+            Unavailable::NoCredit(_) => {
+                "Add credit at the provider, or choose another model with `/model`.".into()
+            }
+            Unavailable::NoSuchModel(_) => no_such_model(failure, models, model),
+            Unavailable::Moved(_) | Unavailable::WebPage => format!("Check {}.", address()),
+            Unavailable::NoProvider => {
+                "`/model` chooses another model, and `/model reset` goes back to the agent's own."
+                    .into()
+            }
+        }),
+        ModelError::Unreachable(_) => Some(match config {
+            Some(config) if config.kind == ProviderKind::Ollama => {
+                format!(
+                    "Is Ollama running? `ollama serve` starts it. Its address is {}.",
+                    address()
+                )
+            }
+            _ => format!("Is the server running? Its address is {}.", address()),
+        }),
+        _ => None,
+    }
+}
+
+fn no_such_model(failure: &Unanswered, models: &Models, model: &str) -> String {
+    let is_ollama = models
+        .provider_of(&failure.model)
+        .is_some_and(|config| config.kind == ProviderKind::Ollama);
+    match models.similar(&failure.model) {
+        Some(similar) => format!("Did you mean `{similar}`?"),
+        None if is_ollama => format!("`ollama pull {model}` fetches it."),
+        None => "Check the model's name in config.toml; `/models` lists other models.".into(),
+    }
+}
+
+/// `api_key` in [providers.openai], line 12 of config.toml
+fn spot(key: &str, provider: &str, line: Option<usize>) -> String {
+    let line = line.map_or_else(String::new, |line| format!("line {line} of "));
+    format!("`{key}` in [providers.{provider}], {line}config.toml")
+}
+
+/// The words of the provider or of the network, with their host.
+pub(super) fn cause(failure: &Unanswered, models: &Models) -> Option<String> {
+    if matches!(
+        failure.error,
+        ModelError::ContextTooLong | ModelError::CutOff | ModelError::Overloaded
+    ) {
+        // The sentence before says all of it.
+        return None;
+    }
+    let said = failure.detail.as_deref()?.replace('`', "'");
+    let host = models.host(&failure.model)?;
+    Some(format!("{host} says: `{said}`"))
+}
+
+fn names(model: &ModelRef) -> (&str, &str) {
+    match model {
+        ModelRef::Demo => (ModelRef::DEMO, ModelRef::DEMO),
+        ModelRef::Of { provider, model } => (provider, model),
+    }
+}
+
+fn status(code: u16) -> String {
+    match code {
+        0 => String::new(),
+        code => format!(" ({code})"),
+    }
+}
+
+/// Tells owners, in private, that a provider has begun to refuse.
+pub(super) fn began_to_refuse(failure: &Unanswered, models: &Models) -> String {
+    let (provider, _) = names(&failure.model);
+    let what = trouble(failure);
+    let what = what.strip_prefix("I can't answer: ").unwrap_or(&what);
+    let advice = advice(failure, models).map_or_else(String::new, |advice| format!(" {advice}"));
+    let cause = cause(failure, models).map_or_else(String::new, |cause| format!("\n{cause}"));
+    format!("⚠️ My agents can't use `{provider}`: {what}{advice}{cause}")
+}
+
+pub(super) fn works_again(subject: &str) -> String {
+    format!("✅ `{subject}` answers again.")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,20 @@
 //! The tool `transcript_search`: messages of the agent's place, including messages older than the
 //! prompt.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Local};
 use serde_json::{Value, json};
 
+use crate::access::numbers;
 use crate::config::Switch;
+use crate::domain::{Labels, Said, Source};
 use crate::models::ToolSpec;
 use crate::records::transcript;
 use crate::records::view::View;
 use crate::storage::Db;
 use crate::tools::{Outcome, Risk, Scope, Tool};
-use crate::turn::history::{Said, Speaker};
 
 /// The most messages found, and the most bytes shown of each.
 const MOST_FOUND: u32 = 20;
@@ -21,7 +24,7 @@ const MAX_SHOWN_BYTES: usize = 1000;
 /// for other people.
 pub(crate) struct TranscriptSearch {
     pub(crate) db: Db,
-    pub(crate) switch: Switch,
+    pub(crate) switch: Arc<dyn Fn() -> Switch + Send + Sync>,
 }
 
 #[async_trait]
@@ -60,39 +63,51 @@ impl Tool for TranscriptSearch {
         if words.is_empty() {
             return Outcome::say("Tell which words to look for: {\"words\": \"…\"}.");
         }
-        let (place, view) = (scope.place.clone(), View::of(self.switch, scope.agent.uid));
-        let found = self
-            .db
-            .read(move |connection| {
-                transcript::search(connection, &place, view, &words, MOST_FOUND)
-            })
-            .await;
-        Outcome::say(match found {
+        let (place, view) = (
+            scope.place.clone(),
+            View::of((self.switch)(), scope.agent.uid),
+        );
+        let people = scope.people.clone();
+        let found = self.db.read(move |connection| {
+            let mut found = transcript::search(connection, &place, view, &words, MOST_FOUND)?;
+            let said = found.iter_mut().map(|(said, ..)| said);
+            numbers::fill_in(connection, &people, said)?;
+            Ok(found)
+        });
+        match found.await {
             Ok(found) if found.is_empty() => {
-                "Nothing with these words was said in this chat.".to_owned()
+                Outcome::say("Nothing with these words was said in this chat.")
             }
-            Ok(found) => found
-                .iter()
-                .map(|(said, at)| line(said, *at))
-                .collect::<Vec<_>>()
-                .join("\n"),
+            Ok(found) => {
+                let labels: Labels = found.iter().map(|(.., labels)| *labels).collect();
+                let found: Vec<Said> = found
+                    .into_iter()
+                    .flat_map(|(said, at, _)| shown(said, at, scope))
+                    .collect();
+                Outcome::marked(scope.agent.marks().mark_all(&found)).labelled(labels)
+            }
             Err(error) => {
                 tracing::warn!(agent.id = %scope.agent.id, "a transcript could not be searched: {error}");
-                "The messages cannot be looked at right now. Try again later.".to_owned()
+                Outcome::say("The messages cannot be looked at right now. Try again later.")
             }
-        })
+        }
     }
 }
 
-fn line(said: &Said, at: i64) -> String {
+/// A message with its writer and time. The marks of agents and of the gateway have no time, so the
+/// gateway tells it before.
+fn shown(mut said: Said, at: i64, scope: &Scope) -> Vec<Said> {
+    said.text
+        .truncate(said.text.floor_char_boundary(MAX_SHOWN_BYTES));
+    if matches!(said.by, Source::Person(_) | Source::Handoff(_)) {
+        return vec![said];
+    }
+    if said.by == Source::Agent(scope.agent.id.clone()) {
+        said.by = Source::You;
+    }
     let when = DateTime::from_timestamp_millis(at)
         .unwrap_or_default()
         .with_timezone(&Local)
         .format("%Y-%m-%d %H:%M");
-    let text = &said.text[..said.text.floor_char_boundary(MAX_SHOWN_BYTES)];
-    match &said.by {
-        Speaker::Person(name) => format!("{when} [{name}] {text}"),
-        Speaker::Agent(agent) => format!("{when} [@{agent}] {text}"),
-        Speaker::Handoff => format!("{when} [{text}]"),
-    }
+    vec![Said::gateway(when.to_string()), said]
 }

@@ -28,7 +28,7 @@ pub(super) fn quoting(quote: Quote, to: &Destination, question: &Question) -> Qu
 }
 
 /// A name is no Markdown.
-pub(super) fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     name.chars()
         .flat_map(|c| {
             c.is_ascii_punctuation()

@@ -23,7 +23,7 @@ pub(crate) fn name_line(name: &str) -> String {
         .take(MAX_NAME_CHARS)
         .collect();
     let plain = plain
-        .trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c) || c == '@' || c == '＠')
+        .trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c) || AT_SIGNS.contains(&c))
         .trim_end();
     if plain.is_empty() {
         "somebody".to_owned()
@@ -37,11 +37,19 @@ fn turns_text(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Takes no room. Some of them join letters or emoji, so they are nothing odd inside a name.
+/// The @ and its look-alikes.
+const AT_SIGNS: [char; 3] = ['@', '＠', '﹫'];
+
+/// Shows nothing: Unicode's Default_Ignorable_Code_Point, and blanks that are no white space. Some
+/// of them join letters or emoji, so they are nothing odd inside a name.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
-        '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}'
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
     )
 }
 
@@ -57,13 +65,6 @@ pub(super) fn duration(seconds: u64) -> String {
 
 pub(super) fn titled(what: &str, name: Option<String>) -> String {
     join(" ", [Some(what.to_owned()), name]).unwrap_or_default()
-}
-
-pub(super) fn replying(author: &str, said: Option<String>) -> String {
-    match said {
-        Some(said) => format!("[replying to {author}: {said}]"),
-        None => format!("[replying to {author}]"),
-    }
 }
 
 /// `120 KB`.
@@ -89,8 +90,7 @@ pub(super) fn join(
     (!parts.is_empty()).then(|| parts.join(separator))
 }
 
-/// Bounded, and without brackets, because brackets mark the gateway's own words. None when nothing
-/// is left.
+/// Bounded, and without brackets, which lists of people's messages use. None when nothing is left.
 pub(super) fn one_line(text: &str, max_chars: usize) -> Option<String> {
     let plain: String = text
         .chars()

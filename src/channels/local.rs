@@ -3,9 +3,10 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use nix::unistd::{Uid, User};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +31,7 @@ pub struct LocalChannel {
     lines: AsyncMutex<mpsc::Receiver<Line>>,
     screen: mpsc::Sender<Shown>,
     /// A plain lock: every section is a look at a few entries, and none awaits.
-    talk: Mutex<Talk>,
+    talk: Arc<Mutex<Talk>>,
 }
 
 /// The questions of this process, and the answer that the terminal is shown while a model writes.
@@ -44,14 +45,22 @@ struct Talk {
 /// on the screen.
 struct Streamed {
     question: MessageId,
+    place: SessionKey,
     /// The pieces that are on the screen already.
     text: String,
 }
 
 /// The person's side.
 pub struct Terminal {
-    lines: mpsc::Sender<Line>,
+    pub voice: Voice,
     pub screen: mpsc::Receiver<Shown>,
+    talk: Arc<Mutex<Talk>>,
+}
+
+/// The way in for a person's lines. Cheap to clone.
+#[derive(Clone)]
+pub struct Voice {
+    lines: mpsc::Sender<Line>,
 }
 
 /// An event for the screen.
@@ -59,6 +68,7 @@ pub struct Terminal {
 pub enum Shown {
     /// The next piece of an answer.
     Text {
+        question: Option<MessageId>,
         speaker: Option<String>,
         text: String,
     },
@@ -72,6 +82,8 @@ pub enum Shown {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Whole {
     pub place: SessionKey,
+    /// The line that is answered. Replies to commands name none.
+    pub question: Option<MessageId>,
     /// The question was asked before this process began.
     pub is_left: bool,
     /// None is the gateway itself.
@@ -79,8 +91,26 @@ pub struct Whole {
     pub text: String,
 }
 
+impl Whole {
+    fn of_gateway(to: &Destination, text: String) -> Self {
+        Whole {
+            place: to.place().clone(),
+            question: None,
+            is_left: false,
+            speaker: None,
+            text,
+        }
+    }
+
+    /// Whether an apology stands in place of an answer: the gateway itself speaks, about a question.
+    pub fn is_failure(&self) -> bool {
+        self.speaker.is_none() && self.question.is_some()
+    }
+}
+
 struct Line {
     place: SessionKey,
+    message: MessageId,
     text: String,
     accepted: oneshot::Sender<()>,
 }
@@ -92,9 +122,14 @@ impl LocalChannel {
         let channel = LocalChannel {
             lines: AsyncMutex::new(received),
             screen: shown,
-            talk: Mutex::default(),
+            talk: Arc::default(),
         };
-        (channel, Terminal { lines, screen })
+        let terminal = Terminal {
+            voice: Voice { lines },
+            screen,
+            talk: channel.talk.clone(),
+        };
+        (channel, terminal)
     }
 
     async fn show(&self, shown: Shown) {
@@ -102,33 +137,18 @@ impl LocalChannel {
         drop(self.screen.send(shown).await);
     }
 
-    async fn show_whole(
-        &self,
-        to: &Destination,
-        is_left: bool,
-        speaker: Option<String>,
-        text: String,
-    ) {
-        self.show(Shown::Whole(Whole {
-            place: to.place().clone(),
-            is_left,
-            speaker,
-            text,
-        }))
-        .await;
-    }
-
     fn talk(&self) -> MutexGuard<'_, Talk> {
-        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.talk)
     }
 
-    /// Notes a question. An answer that still comes in pieces is shown whole from here on: the next
-    /// one has the screen.
-    async fn hear(&self, question: &MessageId) {
+    /// An answer of the same place that came in pieces so far is shown whole later: a newer answer
+    /// has the screen.
+    async fn give_way(&self, place: &SessionKey) {
         let was_streaming = {
             let mut talk = self.talk();
-            talk.asked.insert(question.clone());
-            talk.streamed.take().is_some()
+            talk.streamed
+                .take_if(|streamed| streamed.place == *place)
+                .is_some()
         };
         if was_streaming {
             self.show(Shown::End).await;
@@ -145,9 +165,14 @@ impl LocalChannel {
             self.show(Shown::End).await;
         }
         if is_awaited {
-            self.show_whole(to, false, None, text.to_owned()).await;
+            let remark = Whole::of_gateway(to, text.to_owned());
+            self.show(Shown::Whole(remark)).await;
         }
     }
+}
+
+fn locked(talk: &Mutex<Talk>) -> MutexGuard<'_, Talk> {
+    talk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Talk {
@@ -162,13 +187,21 @@ impl Talk {
         question.is_some_and(|question| self.asked.contains(question) && is_free(question))
     }
 
+    /// Whether another answer of the place is on the screen.
+    fn streams_another(&self, place: &SessionKey, question: Option<&MessageId>) -> bool {
+        self.streamed.as_ref().is_some_and(|streamed| {
+            streamed.place == *place && Some(&streamed.question) != question
+        })
+    }
+
     /// Takes the next piece of an answer. False when the terminal gets that answer whole.
-    fn stream(&mut self, question: Option<&MessageId>, text: &str) -> bool {
+    fn stream(&mut self, place: &SessionKey, question: Option<&MessageId>, text: &str) -> bool {
         let Some(question) = question.filter(|question| self.may_show(Some(question))) else {
             return false;
         };
         let begin = || Streamed {
             question: question.clone(),
+            place: place.clone(),
             text: String::new(),
         };
         self.streamed.get_or_insert_with(begin).text.push_str(text);
@@ -189,20 +222,36 @@ impl Talk {
     }
 }
 
-impl Terminal {
+impl Voice {
     /// Returns once the line is in the inbox; false when the gateway has stopped.
-    pub async fn say(&self, place: SessionKey, text: String) -> bool {
+    pub async fn say(&self, place: SessionKey, message: MessageId, text: String) -> bool {
         let (accepted, wait) = oneshot::channel();
-        self.lines
-            .send(Line {
-                place,
-                text,
-                accepted,
-            })
-            .await
-            .is_ok()
-            && wait.await.is_ok()
+        let line = Line {
+            place,
+            message,
+            text,
+            accepted,
+        };
+        self.lines.send(line).await.is_ok() && wait.await.is_ok()
     }
+}
+
+impl Terminal {
+    /// Everything is answered, so an answer without an end was stopped and leaves the screen to the
+    /// next.
+    pub fn rest(&self) {
+        locked(&self.talk).streamed = None;
+    }
+
+    /// The same for a line that nobody needs to recognize.
+    pub async fn say(&self, place: SessionKey, text: String) -> bool {
+        self.voice.say(place, new_message(), text).await
+    }
+}
+
+/// The id of a new line.
+pub fn new_message() -> MessageId {
+    MessageId(Uuid::now_v7().to_string())
 }
 
 #[async_trait]
@@ -222,8 +271,8 @@ impl Channel for LocalChannel {
                 () = stop.cancelled() => return Ok(()),
             };
             let Some(line) = line else { return Ok(()) };
-            let inbound = inbound(line.place, line.text);
-            self.hear(&inbound.message).await;
+            self.talk().asked.insert(line.message.clone());
+            let inbound = inbound(line.place, line.message, line.text);
             let arrivals = vec![Arrival::Message(Box::new(inbound))];
             if intake
                 .accept(Batch {
@@ -276,6 +325,7 @@ impl Channel for LocalChannel {
             .map(|streamed| text.strip_prefix(streamed));
         if let Some(Some(rest)) = rest.filter(|rest| *rest != Some("")) {
             self.show(Shown::Text {
+                question: answers.clone(),
                 speaker: speaker.clone(),
                 text: rest.to_owned(),
             })
@@ -286,9 +336,19 @@ impl Channel for LocalChannel {
         }
         // An answer that differs from its pieces is shown again.
         if rest.flatten().is_none() {
-            self.show_whole(to, is_left, speaker, text).await;
+            if answers.is_some() {
+                self.give_way(to.place()).await;
+            }
+            let whole = Whole {
+                place: to.place().clone(),
+                question: answers,
+                is_left,
+                speaker,
+                text,
+            };
+            self.show(Shown::Whole(whole)).await;
         }
-        Ok(MessageId(Uuid::now_v7().to_string()))
+        Ok(new_message())
     }
 
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
@@ -298,9 +358,15 @@ impl Channel for LocalChannel {
                 question,
                 text,
             } => {
-                let is_shown = self.talk().stream(question, text);
+                // A place has one turn at a time, so another answer there has ended or is parked.
+                let is_another = self.talk().streams_another(to.place(), question);
+                if is_another {
+                    self.give_way(to.place()).await;
+                }
+                let is_shown = self.talk().stream(to.place(), question, text);
                 if is_shown {
                     self.show(Shown::Text {
+                        question: question.cloned(),
                         speaker: Some(speaker.to_owned()),
                         text: text.to_owned(),
                     })
@@ -327,8 +393,8 @@ impl Channel for LocalChannel {
             .map(|caption| format!(" ({caption})"))
             .unwrap_or_default();
         let text = format!("A file for you{caption}: {}", file.original.display());
-        self.show_whole(to, false, None, text).await;
-        Ok(MessageId(Uuid::now_v7().to_string()))
+        self.show(Shown::Whole(Whole::of_gateway(to, text))).await;
+        Ok(new_message())
     }
 
     async fn fetch(&self, _: &FileRef, _: &Path) -> Result<(), FetchError> {
@@ -350,27 +416,25 @@ pub fn person() -> PersonId {
     PersonId::Local("you".parse::<LocalName>().expect("`you` is a plain name"))
 }
 
-/// The login name.
+/// The login name, also where the environment does not tell, as in a container.
 fn person_name() -> String {
-    let name = std::env::var("USER")
-        .or_else(|_| std::env::var("LOGNAME"))
-        .unwrap_or_default();
-    if name.trim().is_empty() {
-        "somebody".into()
-    } else {
-        name
-    }
+    let told = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let named = |name: &String| !name.trim().is_empty();
+    let known = || User::from_uid(Uid::current()).ok().flatten();
+    told.ok()
+        .filter(named)
+        .or_else(|| known().map(|user| user.name).filter(named))
+        .unwrap_or_else(|| "you".into())
 }
 
-fn inbound(place: SessionKey, text: String) -> Inbound {
-    let id = Uuid::now_v7().to_string();
+fn inbound(place: SessionKey, message: MessageId, text: String) -> Inbound {
     Inbound {
-        update_id: id.clone(),
+        update_id: message.0.clone(),
         origin: Origin::new(place, person()),
         person_name: person_name(),
         text,
         addressed: Addressed::Privately,
-        message: MessageId(id),
+        message,
         sent_at: now_ms(),
         extras: Extras::default(),
     }

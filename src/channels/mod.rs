@@ -18,13 +18,14 @@ pub(crate) mod discord;
 mod health;
 mod json_list;
 pub mod local;
-mod markdown;
+pub(crate) mod markdown;
 mod newest;
 mod nicknames;
 pub(crate) mod outgoing;
 pub(crate) mod telegram;
 mod upload;
 
+pub(crate) use answer_style::escaped;
 pub(crate) use describe::name_line;
 pub use health::Health;
 pub use markdown::followed_by;

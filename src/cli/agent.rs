@@ -1,113 +1,128 @@
 //! `parlor agent …`: looks at agents, their files and their prompts, and leads to the verbs of
 //! `changing`.
 
+mod asking;
 mod changing;
+mod importing;
 mod info;
 mod listing;
+mod texts;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chrono::{DateTime, Local};
 use clap::{Args, Subcommand};
 
+use super::json::Named;
+use super::names::Names;
 use super::{Failure, Outcome, data, data_json};
 use crate::agents::memory::Stats;
 use crate::agents::{Agent, AgentRows, Identity, Memories, Registry};
 use crate::config::Secrets;
-use crate::domain::{AgentUid, nearest};
+use crate::domain::{AgentUid, SessionKey, nearest};
 use crate::home::{CheckedConfig, Home};
+use crate::routing::{Pin, pins};
 use crate::storage::Db;
-use crate::turn::prompt;
+use crate::turn::prompt::{self, Audience};
+
+/// Without a verb, agents are listed.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
 
 #[derive(Subcommand)]
-pub(super) enum Verb {
-    /// List all agents, also removed ones and what was left by hand
-    List {
-        /// Print it as JSON
-        #[arg(long)]
-        json: bool,
+enum Verb {
+    /// List agents, including archived ones and folders not in the config
+    #[command(visible_alias = "ls")]
+    List,
+    /// Show an agent's model, files, skills, tools, places and last error
+    #[command(visible_alias = "show")]
+    Info {
+        /// Id or name of the agent
+        agent: String,
     },
-    /// Tell where one agent's files come from, its model, skills, tools, bindings and last error
-    Info(One),
-    /// Print the exact system prompt of one agent
-    Prompt(One),
-    /// Add a new agent to config.toml, with files to begin with
-    Add(changing::Add),
-    /// Take in what was left by hand, such as a folder in agents/
+    /// Print the exact system prompt of an agent, as in a private chat
+    Prompt {
+        /// Id or name of the agent
+        agent: String,
+    },
+    /// Add an agent to config.toml, with files to begin with
+    #[command(visible_aliases = ["new", "create"])]
+    Add(asking::Add),
+    /// Add an agent whose folder is there, but not its table in config.toml
     Adopt {
-        /// Its id, as `agent list` shows it
+        /// Id of the agent, as `agent list` shows it
         id: String,
     },
-    /// Make an agent like another: settings, identity files and skills, no memory
+    /// Copy an agent's settings, identity files and skills, but no memories
+    #[command(visible_alias = "cp")]
     Clone {
-        /// Whom to copy: id or name
+        /// Id or name of the agent to copy
         agent: String,
-        /// The id of the new one: a-z, 0-9 and hyphens
+        /// Id of the new agent: a-z, 0-9 and hyphens
         id: String,
     },
-    /// Give an agent another id; history, memory, pins and bindings stay
+    /// Change an agent's id; history, memories, pins and bindings stay
+    #[command(visible_alias = "mv")]
     Rename {
-        /// Its id or name now
+        /// Id or name of the agent now
         agent: String,
-        /// Its new id: a-z, 0-9 and hyphens
+        /// The new id: a-z, 0-9 and hyphens
         id: String,
     },
-    /// Say who answers where no binding decides
+    /// Choose the agent that answers where no binding decides
     Default {
-        /// Its id or name
+        /// Id or name of the agent
         agent: String,
     },
-    /// Put an agent aside: files and memories are archived, and can be restored
+    /// Archive an agent with its files and memories; `restore` undoes it
+    #[command(visible_alias = "rm")]
     Remove {
-        /// Its id or name
+        /// Id or name of the agent
         agent: String,
     },
-    /// Bring a removed agent back
+    /// Bring an archived agent back
     Restore(changing::Restore),
-    /// Destroy an agent for good: files, memories, and what it said
+    /// Delete an agent for good: files, memories and messages
     Purge(changing::Purge),
-    /// Look at removed agents
+    /// Look at archived agents
     #[command(subcommand)]
     Archive(changing::ArchiveVerb),
     /// Write an agent with files, memories and conversations into one file
     Export(changing::Export),
-    /// Take in an agent that was exported
+    /// Add an agent from a file that `agent export` wrote
     Import(changing::Import),
 }
 
-#[derive(Args)]
-pub(super) struct One {
-    /// Its id or name
-    agent: String,
-    /// Print it as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
-    match verb {
-        Verb::List { json } => listing::list(&OpenHome::open(&home).await?, json).await,
-        Verb::Info(one) => {
+pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outcome {
+    let changes = changing::Changes { home: &home, json };
+    match verb.unwrap_or(Verb::List) {
+        Verb::List => listing::list(&OpenHome::open(&home).await?, json).await,
+        Verb::Info { agent } => {
             let open = OpenHome::open(&home).await?;
-            info::info(&open, open.find(&one.agent)?, one.json).await
+            info::info(&open, open.find(&agent)?, json).await
         }
-        Verb::Prompt(one) => {
+        Verb::Prompt { agent } => {
             let open = OpenHome::open(&home).await?;
-            print_prompt(&open, open.find(&one.agent)?, one.json)
+            print_prompt(&open, open.find(&agent)?, json)
         }
-        Verb::Add(arguments) => changing::add(&home, arguments).await,
-        Verb::Adopt { id } => changing::adopt(&home, &id).await,
-        Verb::Clone { agent, id } => changing::clone(&home, &agent, &id).await,
-        Verb::Rename { agent, id } => changing::rename(&home, &agent, &id).await,
-        Verb::Default { agent } => changing::default(&home, &agent).await,
-        Verb::Remove { agent } => changing::remove(&home, &agent).await,
-        Verb::Restore(arguments) => changing::restore(&home, arguments).await,
-        Verb::Purge(arguments) => changing::purge(&home, arguments).await,
-        Verb::Archive(verb) => changing::archives(&home, verb).await,
-        Verb::Export(arguments) => changing::export(&home, arguments).await,
-        Verb::Import(arguments) => changing::import(&home, arguments).await,
+        Verb::Add(arguments) => changes.add(arguments).await,
+        Verb::Adopt { id } => changes.adopt(&id).await,
+        Verb::Clone { agent, id } => changes.clone(&agent, &id).await,
+        Verb::Rename { agent, id } => changes.rename(&agent, &id).await,
+        Verb::Default { agent } => changes.default(&agent).await,
+        Verb::Remove { agent } => changes.remove(&agent).await,
+        Verb::Restore(arguments) => changes.restore(arguments).await,
+        Verb::Purge(arguments) => changes.purge(arguments).await,
+        Verb::Archive(verb) => changes.archives(verb).await,
+        Verb::Export(arguments) => changes.export(arguments).await,
+        Verb::Import(arguments) => changes.import(arguments).await,
     }
 }
 
@@ -119,6 +134,8 @@ struct OpenHome {
     agent_rows: AgentRows,
     /// By agent; none where memory is off.
     stats: HashMap<AgentUid, Stats>,
+    /// Lasting pins of all agents.
+    pins: Vec<(SessionKey, Pin)>,
 }
 
 impl OpenHome {
@@ -127,6 +144,7 @@ impl OpenHome {
         let db = Db::open(&home.database()).await?;
         let (registry, agent_rows) = checked.registry(home, &db).await?;
         let stats = stats(&registry, &Memories::new(db.clone())).await?;
+        let pins = db.read(pins::all).await?;
         Ok(OpenHome {
             home: home.path().to_owned(),
             db,
@@ -134,7 +152,12 @@ impl OpenHome {
             registry,
             agent_rows,
             stats,
+            pins,
         })
+    }
+
+    async fn names(&self) -> Result<Names, Failure> {
+        Names::load(&self.db, Some(&self.checked.config)).await
     }
 
     fn find(&self, word: &str) -> Result<&Agent, Failure> {
@@ -157,6 +180,10 @@ impl OpenHome {
         own.map(|binding| binding.pattern.value.as_str()).collect()
     }
 
+    fn pins_of<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = &'a (SessionKey, Pin)> {
+        self.pins.iter().filter(|(_, pin)| pin.agent == agent.id)
+    }
+
     fn is_bootstrapped(&self, agent: &Agent) -> bool {
         self.agent_rows
             .get(&agent.id)
@@ -168,6 +195,11 @@ impl OpenHome {
     }
 }
 
+/// An agent for JSON.
+pub(super) fn named(agent: &Agent) -> Named {
+    Named::new(&agent.id, Some(&agent.name))
+}
+
 /// The agent with this id or name, or an error with the names of all.
 pub(super) fn find<'a>(registry: &'a Registry, word: &str) -> Result<&'a Arc<Agent>, Failure> {
     registry.find(word).ok_or_else(|| {
@@ -175,20 +207,11 @@ pub(super) fn find<'a>(registry: &'a Registry, word: &str) -> Result<&'a Arc<Age
         Failure::WrongUse(match nearest(word, ids.clone()) {
             Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
             None => format!(
-                "no agent is called {word}. There are: {}",
+                "no agent is called {word}. The agents are: {}",
                 ids.collect::<Vec<_>>().join(", ")
             ),
         })
     })
-}
-
-/// A time in the zone of this machine.
-pub(super) fn moment(millis: i64) -> String {
-    let moment = DateTime::from_timestamp_millis(millis).unwrap_or_default();
-    moment
-        .with_timezone(&Local)
-        .format("%Y-%m-%d %H:%M")
-        .to_string()
 }
 
 async fn stats(
@@ -203,10 +226,10 @@ async fn stats(
 }
 
 fn print_prompt(open: &OpenHome, agent: &Agent, json: bool) -> Outcome {
-    let text = prompt::assemble(agent, &open.identity(agent));
+    let text = prompt::assemble(agent, &open.identity(agent), Audience::Private);
     if json {
         let value =
-            serde_json::json!({ "agent": agent.id.as_str(), "bytes": text.len(), "prompt": text });
+            serde_json::json!({ "agent": named(agent), "bytes": text.len(), "prompt": text });
         data_json(&value)?;
     } else {
         data(format_args!("{text}"));

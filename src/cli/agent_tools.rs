@@ -19,7 +19,6 @@ struct ToolInfo {
     risk: &'static str,
     /// The roles with this tool; empty when a rule refuses the tool to all.
     asked_by: Vec<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
 

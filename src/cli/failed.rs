@@ -1,52 +1,60 @@
 //! `parlor failed …`: lists undelivered messages, has them sent again, or drops them. Works while
 //! the gateway runs.
 
-use chrono::{DateTime, Local};
 use clap::{Args, Subcommand};
-use comfy_table::{Table, presets};
 use rusqlite::Connection;
+use serde::Serialize;
+use serde_json::json;
 
-use super::{Failure, Outcome, data, data_json};
+use super::json::{Named, moment, time};
+use super::names::Names;
+use super::table::{Column, table};
+use super::{Failure, Outcome, data, data_json, note};
 use crate::clock::now_ms;
+use crate::config::Secrets;
 use crate::delivery::outbox::{self, Troubles};
 use crate::delivery::undelivered::{self, Undelivered, When, Which};
-use crate::home::Home;
+use crate::home::{CheckedConfig, Home};
 use crate::storage::Db;
 
+/// Without a verb, messages are listed.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Option<Verb>,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
 enum Verb {
-    /// List what could not be delivered (also without any verb)
-    List {
-        /// Print it as JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Have it sent again at the next start; in a gateway that runs, /retry in the chat does it at
-    /// once
+    /// List messages that could not be delivered
+    #[command(visible_alias = "ls")]
+    List,
+    /// Send messages again at the next start of the gateway
+    ///
+    /// In a gateway that is running, /retry in a chat sends them at once.
     Retry {
-        /// A place such as telegram:topic:-100:7, or a number that `parlor failed` shows; without
-        /// it, everything
+        /// Place such as telegram:topic:-100:7, or an id that `parlor failed`
+        /// shows [default: all messages]
         #[arg(value_name = "PLACE|ID")]
         what: Option<String>,
     },
-    /// Let go of it for good: nobody will get it
+    /// Delete messages for good: nobody will get them
+    #[command(visible_alias = "rm")]
     Drop {
-        /// A place such as telegram:topic:-100:7, a number that `parlor failed` shows, or `all`
+        /// Place such as telegram:topic:-100:7, an id that `parlor failed`
+        /// shows, or `all`
         #[arg(value_name = "PLACE|ID|all")]
         what: String,
     },
 }
 
-pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
+pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outcome {
     let db = Db::open(&home.database()).await?;
-    match arguments.verb.unwrap_or(Verb::List { json: false }) {
-        Verb::List { json } => {
+    match verb.unwrap_or(Verb::List) {
+        Verb::List => {
             let looked_up = |connection: &Connection| {
                 Ok((
                     undelivered::list(connection, &Which::All)?,
@@ -54,11 +62,13 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
                 ))
             };
             let (rows, troubles) = db.read(looked_up).await?;
-            list(&rows, &troubles, json)
+            let config = CheckedConfig::load(&home, Secrets::WherePresent).ok();
+            let config = config.as_ref().map(|checked| &*checked.config);
+            list(&rows, &troubles, &Names::load(&db, config).await?, json)
         }
-        Verb::Retry { what } => retry(&db, which(what.as_deref())?).await,
-        Verb::Drop { what } if what == EVERYTHING => forget(&db, Which::All).await,
-        Verb::Drop { what } => forget(&db, which(Some(&what))?).await,
+        Verb::Retry { what } => retry(&db, which(what.as_deref())?, json).await,
+        Verb::Drop { what } if what == EVERYTHING => forget(&db, Which::All, json).await,
+        Verb::Drop { what } => forget(&db, which(Some(&what))?, json).await,
     }
 }
 
@@ -75,25 +85,45 @@ fn which(what: Option<&str>) -> Result<Which, Failure> {
     })
 }
 
-fn list(rows: &[Undelivered], troubles: &Troubles, json: bool) -> Outcome {
+/// A message for programs.
+#[derive(Serialize)]
+struct Listed {
+    id: i64,
+    place: Named,
+    kind: String,
+    created_at: String,
+    error: String,
+    retry_at_start: bool,
+}
+
+fn list(rows: &[Undelivered], troubles: &Troubles, names: &Names, json: bool) -> Outcome {
     if json {
-        data_json(rows)?;
-        return Ok(());
+        let listed = rows.iter().map(|row| Listed {
+            id: row.id,
+            place: names.place(&row.place),
+            kind: row.kind.clone(),
+            created_at: time(row.created_at),
+            error: row.error.clone(),
+            retry_at_start: row.retry_at_start,
+        });
+        return data_json(&listed.collect::<Vec<_>>());
     }
-    let others = others(troubles);
+    let others = others(troubles, names);
     match (rows.is_empty(), others.is_empty()) {
         (true, true) => data(format_args!("Everything was delivered.")),
         (true, false) => data(format_args!("Nothing was given up.")),
-        (false, _) => show(rows),
+        (false, _) => data(format_args!("{}", shown(rows, names))),
     }
     others.iter().for_each(|line| data(format_args!("{line}")));
     Ok(())
 }
 
 /// Counts of rows that still wait, or were sent twice.
-fn others(troubles: &Troubles) -> Vec<String> {
+fn others(troubles: &Troubles, names: &Names) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some((place, reason)) = &troubles.oldest {
+        let key = place.parse().ok();
+        let place = key.map_or_else(|| place.clone(), |key| names.place(&key).text());
         let have = if troubles.waiting == 1 {
             "1 message has".to_owned()
         } else {
@@ -103,7 +133,7 @@ fn others(troubles: &Troubles) -> Vec<String> {
             if troubles.waiting == 1 { "is" } else { "are" },
             reason.as_deref().unwrap_or("not tried yet"),
         );
-        lines.push(format!("{have} waited for more than a minute and {are} still tried; the oldest is for {place} ({reason})."));
+        lines.push(format!("{have} waited for more than a minute and {are} still being tried; the oldest is for {place}: {reason}."));
     }
     match troubles.repeated {
         0 => {}
@@ -114,37 +144,32 @@ fn others(troubles: &Troubles) -> Vec<String> {
     lines
 }
 
-fn show(rows: &[Undelivered]) {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_header(["ID", "PLACE", "SINCE", "REASON", ""]);
-    for row in rows {
-        let mark = if row.retry_at_start {
-            "sent again at the next start"
+fn shown(rows: &[Undelivered], names: &Names) -> String {
+    let columns = [
+        Column::Number("ID"),
+        Column::Words("PLACE"),
+        Column::Words("SINCE"),
+        Column::Words("REASON"),
+        Column::Words("RETRY"),
+    ];
+    let cells = rows.iter().map(|row| {
+        let retry = if row.retry_at_start {
+            "at the next start"
         } else {
-            ""
+            "no"
         };
-        table.add_row([
+        [
             row.id.to_string(),
-            row.place.to_string(),
-            since(row),
+            names.place(&row.place).text(),
+            moment(row.created_at),
             row.error.clone(),
-            mark.into(),
-        ]);
-    }
-    data(format_args!("{}", table.trim_fmt()));
+            retry.to_owned(),
+        ]
+    });
+    table(columns, cells.collect())
 }
 
-fn since(row: &Undelivered) -> String {
-    let since = DateTime::from_timestamp_millis(row.created_at).unwrap_or_default();
-    since
-        .with_timezone(&Local)
-        .format("%Y-%m-%d %H:%M")
-        .to_string()
-}
-
-async fn retry(db: &Db, which: Which) -> Outcome {
+async fn retry(db: &Db, which: Which, json: bool) -> Outcome {
     let count = db
         .write(move |tx| {
             let rows = undelivered::list(tx, &which)?;
@@ -154,20 +179,21 @@ async fn retry(db: &Db, which: Which) -> Outcome {
         .await?;
     match count {
         0 => return Err(nothing_like_that()),
+        count if json => return data_json(&json!({ "messages": count, "retry": "at_next_start" })),
         1 => data(format_args!(
-            "1 message is sent again at the next start of the gateway."
+            "1 message will be sent again at the next start of the gateway."
         )),
         count => data(format_args!(
-            "{count} messages are sent again at the next start of the gateway."
+            "{count} messages will be sent again at the next start of the gateway."
         )),
     }
-    data(format_args!(
-        "In a gateway that runs now, an owner's /retry in the chat sends at once."
+    note(format_args!(
+        "If the gateway is running, /retry from an owner in a chat sends them at once."
     ));
     Ok(())
 }
 
-async fn forget(db: &Db, which: Which) -> Outcome {
+async fn forget(db: &Db, which: Which, json: bool) -> Outcome {
     let count = db
         .write(move |tx| {
             let rows = undelivered::list(tx, &which)?;
@@ -177,14 +203,16 @@ async fn forget(db: &Db, which: Which) -> Outcome {
         .await?;
     match count {
         0 => return Err(nothing_like_that()),
-        1 => data(format_args!("1 message is dropped. Nobody will get it.")),
+        count if json => return data_json(&json!({ "messages": count })),
+        1 => data(format_args!("1 message is deleted. Nobody will get it.")),
         count => data(format_args!(
-            "{count} messages are dropped. Nobody will get them."
+            "{count} messages are deleted. Nobody will get them."
         )),
     }
     Ok(())
 }
 
 fn nothing_like_that() -> Failure {
-    Failure::Failed("nothing like that is undelivered. `parlor failed` lists what is".into())
+    Failure::Failed("no undelivered message is meant by this".into())
+        .hint("`parlor failed` lists undelivered messages")
 }

@@ -1,12 +1,30 @@
 //! `parlor init`: writes the home folder's starting content and never overwrites.
 
-use super::{Outcome, data, note};
+use clap::Args;
+use serde_json::json;
+
+use super::json::paths;
+use super::{Outcome, data, data_json, note};
 use crate::agents::write_home;
 use crate::home::Home;
 
-pub(super) fn run(home: &Home) -> Outcome {
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(home: &Home, arguments: &Arguments) -> Outcome {
     let written = write_home(home.path())?;
     home.keep_private()?;
+    if arguments.json {
+        return data_json(&json!({
+            "home": home.path().display().to_string(),
+            "created": paths(&written.created),
+            "kept": paths(&written.kept),
+        }));
+    }
     for path in &written.created {
         data(format_args!("created {}", path.display()));
     }

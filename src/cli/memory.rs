@@ -2,67 +2,77 @@
 //! gateway runs.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
+use serde_json::json;
 
-use super::agent::{find, moment};
+use super::agent::{find, named};
+use super::json::{Named, time};
+use super::names::Names;
 use super::{Failure, Outcome, data, data_json, data_json_text, note};
 use crate::agents::memory::export::{self, Form};
 use crate::agents::memory::{self, EditError, Entry, Imported, Scope};
 use crate::agents::{Memories, Memory, Reader, Registry};
-use crate::config::{People, Secrets};
+use crate::config::{Config, Secrets};
 use crate::domain::{PersonId, SessionKey};
 use crate::home::{CheckedConfig, Home};
 use crate::storage::Db;
 
+#[derive(Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
 #[derive(Subcommand)]
-pub(super) enum Verb {
-    /// List what an agent sees, or without an agent what is global; the newest first
+enum Verb {
+    /// List memories, the newest first
+    #[command(visible_alias = "ls")]
     List {
-        /// An agent's id or name; without one, what is global
+        /// Id or name of the agent; without one, only global memories
         #[arg(long, short)]
         agent: Option<String>,
         #[command(flatten)]
         reader: ReaderArguments,
-        /// The most that are listed
+        /// Most memories to list
         #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
-        /// Print it as JSON
-        #[arg(long)]
-        json: bool,
     },
-    /// Print what one agent saved, or all agents, so that it can be imported again
+    /// Print saved memories in a form that `import` reads
     Export {
-        /// An agent's id or name; without one, all agents
+        /// Id or name of the agent [default: all agents]
         #[arg(long, short)]
         agent: Option<String>,
         /// JSON lines, or Markdown for reading; both can be imported
         #[arg(long, value_enum, default_value = "jsonl")]
         format: Format,
     },
-    /// Take in what was exported; what is there already is left alone
+    /// Add exported memories; memories that are there already are skipped
     Import {
-        /// What `memory export` printed
+        /// File with what `memory export` printed
         file: PathBuf,
-        /// Make everything this agent's, whoever the file names
+        /// Give all of them to this agent, whatever the file says
         #[arg(long, short)]
         agent: Option<String>,
     },
-    /// List the earlier versions of an agent's MEMORY.md
+    /// List earlier versions of an agent's MEMORY.md
     Versions {
-        /// An agent's id or name; without one, the default agent
+        /// Id or name of the agent [default: the default agent]
         #[arg(long, short)]
         agent: Option<String>,
-        /// Print it as JSON
-        #[arg(long)]
-        json: bool,
     },
-    /// Make an earlier version the agent's MEMORY.md again
+    /// Bring back an earlier version of an agent's MEMORY.md
     Restore {
-        /// As `memory versions` lists it
-        version: String,
-        /// An agent's id or name; without one, the default agent
+        /// Version, as `memory versions` lists it
+        #[arg(value_name = "VERSION")]
+        which: String,
+        /// Id or name of the agent [default: the default agent]
         #[arg(long, short)]
         agent: Option<String>,
     },
@@ -71,10 +81,10 @@ pub(super) enum Verb {
 /// The person and place that memories are read for.
 #[derive(Args)]
 pub(super) struct ReaderArguments {
-    /// Also what is for this person, such as telegram:12345678
+    /// Also memories for this person, such as telegram:12345678
     #[arg(long, value_name = "ID", requires = "agent", value_parser = person)]
     person: Option<PersonId>,
-    /// Also what is for this place, as /whoami prints it
+    /// Also memories for this place, as /whoami shows it
     #[arg(long, value_name = "PLACE", requires = "agent")]
     place: Option<SessionKey>,
 }
@@ -94,7 +104,8 @@ pub(super) enum Format {
 pub(super) struct Rooms {
     pub(super) memories: Memories,
     registry: Registry,
-    people: People,
+    db: Db,
+    config: Arc<Config>,
 }
 
 impl Rooms {
@@ -103,18 +114,20 @@ impl Rooms {
         let db = Db::open(&home.database()).await?;
         let (registry, _) = checked.registry(home, &db).await?;
         Ok(Rooms {
-            memories: Memories::new(db),
+            memories: Memories::new(db.clone()),
             registry,
-            people: checked.config.access.people.clone(),
+            db,
+            config: checked.config,
         })
     }
 
     /// The operator, who looks on behalf of a person and a place.
     pub(super) fn reader(&self, arguments: &ReaderArguments) -> Reader {
+        let people = &self.config.access.people;
         let ids = arguments
             .person
             .as_ref()
-            .map_or(&[] as &[PersonId], |person| self.people.ids_of(person));
+            .map_or(&[] as &[PersonId], |person| people.ids_of(person));
         Reader::operator(ids, arguments.place.clone())
     }
 
@@ -134,37 +147,39 @@ impl Rooms {
     }
 }
 
-pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
+pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outcome {
     let rooms = Rooms::open(&home).await?;
     match verb {
         Verb::List {
             agent,
             reader,
             limit,
-            json,
         } => {
-            list(
-                &rooms,
-                agent.as_deref(),
-                &rooms.reader(&reader),
-                limit,
-                json,
-            )
-            .await
+            let reader = rooms.reader(&reader);
+            list(&rooms, agent.as_deref(), &reader, limit, json).await
         }
         Verb::Export { agent, format } => export(&rooms, agent.as_deref(), format).await,
-        Verb::Import { file, agent } => import(&rooms, &file, agent.as_deref()).await,
-        Verb::Versions { agent, json } => versions(&rooms.memory(agent.as_deref())?, json).await,
-        Verb::Restore { version, agent } => {
+        Verb::Import { file, agent } => import(&rooms, &file, agent.as_deref(), json).await,
+        Verb::Versions { agent } => versions(&rooms.memory(agent.as_deref())?, json).await,
+        Verb::Restore { which, agent } => {
             let memory = rooms.memory(agent.as_deref())?;
-            let bytes = memory.restore(version).await.map_err(wrong_use)?;
-            note(format_args!(
-                "MEMORY.md of {} has {bytes} bytes again.",
-                memory.agent().id
-            ));
-            Ok(())
+            restore(&memory, which, json).await
         }
     }
+}
+
+async fn restore(memory: &Memory, version: String, json: bool) -> Outcome {
+    let restored = version.clone();
+    let bytes = memory.restore(version).await.map_err(wrong_use)?;
+    if json {
+        let agent = named(memory.agent());
+        return data_json(&json!({ "agent": agent, "version": restored, "bytes": bytes }));
+    }
+    note(format_args!(
+        "MEMORY.md of {} has {bytes} bytes again.",
+        memory.agent().id
+    ));
+    Ok(())
 }
 
 fn wrong_use(error: EditError) -> Failure {
@@ -186,12 +201,11 @@ async fn list(
     let scope = agent.map_or(Scope::Global, |agent| Scope::Of(agent, reader));
     let entries = rooms.memories.list(scope, i64::MAX, limit).await?;
     if json {
-        data_json_text(&json_rows(&entries)?);
-        return Ok(());
+        return data_json(&rooms.json_rows(&entries).await?);
     }
     if entries.is_empty() {
         note(format_args!(
-            "Nothing is remembered yet. `parlor remember` adds to it."
+            "There are no memories yet. `parlor remember` adds one."
         ));
     }
     for entry in &entries {
@@ -239,7 +253,7 @@ async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
     Ok(())
 }
 
-async fn import(rooms: &Rooms, file: &PathBuf, agent: Option<&str>) -> Outcome {
+async fn import(rooms: &Rooms, file: &PathBuf, agent: Option<&str>, json: bool) -> Outcome {
     let told = |error: &dyn std::fmt::Display| {
         Failure::Failed(format!("{} cannot be imported: {error}", file.display()))
     };
@@ -265,6 +279,9 @@ async fn import(rooms: &Rooms, file: &PathBuf, agent: Option<&str>) -> Outcome {
         };
     }
     let (new, known) = (total.new, total.known);
+    if json {
+        return data_json(&json!({ "new": new, "known": known }));
+    }
     let new = if new == 1 {
         "1 memory is new".to_owned()
     } else {
@@ -298,38 +315,41 @@ async fn versions(memory: &Memory, json: bool) -> Outcome {
     Ok(())
 }
 
+/// A memory for programs.
 #[derive(Serialize)]
-struct Row<'a> {
+pub(super) struct Row<'a> {
     id: i64,
-    agent: &'a str,
+    agent: Named,
     visibility: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The file of a piece; none for saved memories.
     file: Option<&'a str>,
     text: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    place: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    person: Option<String>,
-    created_at: i64,
-    created: String,
+    place: Option<Named>,
+    person: Option<Named>,
+    created_at: String,
 }
 
-pub(super) fn json_rows(entries: &[Entry]) -> Result<String, Failure> {
-    let row = |entry: &Entry| -> serde_json::Value {
-        let row = Row {
+impl Rooms {
+    pub(super) async fn json_rows<'a>(
+        &self,
+        entries: &'a [Entry],
+    ) -> Result<Vec<Row<'a>>, Failure> {
+        let names = Names::load(&self.db, Some(&self.config)).await?;
+        let name_of = |id: &str| self.registry.find(id).map(|agent| agent.name.clone());
+        let row = |entry: &'a Entry| Row {
             id: entry.id,
-            agent: &entry.agent,
+            agent: Named::new(&entry.agent, name_of(&entry.agent).as_deref()),
             visibility: entry.visibility.as_str(),
             file: entry.path.as_deref(),
             text: &entry.text,
-            place: entry.said.place.as_ref().map(ToString::to_string),
-            person: entry.said.person.as_ref().map(ToString::to_string),
-            created_at: entry.created_at,
-            created: moment(entry.created_at),
+            place: entry.said.place.as_ref().map(|key| names.place(key)),
+            person: entry
+                .said
+                .person
+                .as_ref()
+                .map(|person| names.person(person)),
+            created_at: time(entry.created_at),
         };
-        serde_json::to_value(row).expect("texts and numbers become JSON")
-    };
-    Ok(serde_json::to_string_pretty(
-        &entries.iter().map(row).collect::<Vec<_>>(),
-    )?)
+        Ok(entries.iter().map(row).collect())
+    }
 }

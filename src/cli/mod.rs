@@ -3,48 +3,86 @@
 
 mod agent;
 mod agent_tools;
+mod ask;
+mod candidates;
 mod chat;
-mod config_check;
+mod color;
+mod completions;
+mod config;
+mod examples;
 mod failed;
+mod habits;
 mod init;
+mod json;
+mod man;
+mod markdown;
 mod memory;
+mod names;
 mod pair;
 mod print;
 mod recall;
 mod remember;
 mod route;
 mod run;
-mod screen;
 mod security;
 mod skill;
+mod table;
 mod usage;
+mod version;
 mod work_on;
 
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::config::LoadError;
 use crate::home::Home;
 use crate::{open_files, sandbox, telemetry};
 
-use print::{data, data_json, data_json_text, note, question};
+use color::{Color, Style};
+use print::{Manner, data, data_json, data_json_text, note, question};
+
+/// Options that each verb has stand apart in its help.
+const EVERYWHERE: &str = "Options everywhere";
 
 /// One bot, a room for every agent.
 #[derive(Parser)]
-#[command(name = "parlor", version, about, disable_help_subcommand = true)]
+#[command(name = "parlor", version = version::SHORT, about, max_term_width = 80)]
 struct Arguments {
-    /// The home folder, which has everything; ~/.parlor unless named
+    /// Folder with config, agents and data [default: ~/.parlor]
     #[arg(
         long,
         global = true,
         env = "PARLOR_HOME",
         hide_env_values = true,
-        value_name = "DIR"
+        value_name = "DIR",
+        help_heading = EVERYWHERE
     )]
     home: Option<PathBuf>,
+
+    /// Colours: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        value_name = "WHEN",
+        help_heading = EVERYWHERE
+    )]
+    color: Color,
+
+    /// Print results and errors only: no remarks, no warnings
+    #[arg(long, short, global = true, help_heading = EVERYWHERE)]
+    quiet: bool,
+
+    /// Log more: -v for debugging, -vv for everything
+    #[arg(long, short, global = true, action = ArgAction::Count, help_heading = EVERYWHERE)]
+    verbose: u8,
 
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -52,46 +90,66 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run the gateway, until Ctrl-C or SIGTERM (also without any verb)
+    /// Run the gateway until Ctrl-C (the default without a command)
     Run(run::Arguments),
     /// Talk to the agents in this terminal
     Chat(chat::Arguments),
-    /// Write a home folder with the team that ships; keeps every file that is there
-    Init,
-    /// Check the config
+    /// Ask one question and print the answer, for scripts
+    Ask(ask::Arguments),
+    /// Write a home folder with three agents; existing files are kept
+    Init(init::Arguments),
+    /// Check config.toml; print a schema of it for editors
     #[command(subcommand)]
-    Config(ConfigVerb),
-    /// Explain routing
+    Config(config::Verb),
+    /// Explain who answers where
     #[command(subcommand)]
     Route(route::Verb),
-    /// Look at agents, add, change and remove them
-    #[command(subcommand)]
-    Agent(agent::Verb),
-    /// Look at skills: who has which, and whether they are written well
-    #[command(subcommand)]
-    Skill(skill::Verb),
-    /// Have an agent remember something
+    /// List, add, change and remove agents
+    #[command(visible_alias = "agents")]
+    Agent(agent::Arguments),
+    /// List skills, and check how they are written
+    #[command(visible_alias = "skills")]
+    Skill(skill::Arguments),
+    /// Give an agent something to remember
     Remember(remember::Arguments),
-    /// Find what an agent remembers, or without an agent what is global
+    /// Search memories: those of an agent, or the global ones
     Recall(recall::Arguments),
-    /// List, export and import memories; earlier versions of MEMORY.md
-    #[command(subcommand)]
-    Memory(memory::Verb),
-    /// Let a person in with the code the bot told, list people, take a pairing back
+    /// List, export and import memories
+    #[command(visible_alias = "memories")]
+    Memory(memory::Arguments),
+    /// Let people in by their code, list them, take it back
     Pair(pair::Arguments),
-    /// Look for what is more open than it may seem
+    /// Look for things that are more open than they may seem
     #[command(subcommand)]
     Security(security::Verb),
-    /// Look at what could not be delivered, or have it sent again
+    /// List messages that could not be delivered, resend or drop them
     Failed(failed::Arguments),
-    /// Tell what was used, and what it cost where prices are known
+    /// Show tokens and costs by agent, place, person and model
     Usage(usage::Arguments),
+    /// Show version, commit, database schema and platform
+    Version(version::Arguments),
+    /// Print the completion script of a shell
+    Completions(completions::Arguments),
+    /// Print the manual page, or write a page for every verb
+    Man(man::Arguments),
 }
 
-#[derive(Subcommand)]
-enum ConfigVerb {
-    /// Tell everything that is wrong with config.toml, at once; does not need the secrets
-    Check,
+impl Verb {
+    /// Whether the verb works on a home that is there.
+    fn needs_home(&self) -> bool {
+        match self {
+            Verb::Run(_)
+            | Verb::Chat(_)
+            | Verb::Ask(_)
+            | Verb::Init(_)
+            | Verb::Config(_)
+            | Verb::Version(_)
+            | Verb::Completions(_)
+            | Verb::Man(_) => false,
+            Verb::Skill(arguments) => !arguments.names_a_path(),
+            _ => true,
+        }
+    }
 }
 
 /// The failure of a verb; the text goes to stderr.
@@ -103,6 +161,29 @@ enum Failure {
     Failed(String),
     /// Exit 2: the command line names an unknown thing.
     WrongUse(String),
+}
+
+impl Failure {
+    /// A failure that the printed result tells already: nothing more is said, and the exit is 1.
+    fn told() -> Self {
+        Failure::Failed(String::new())
+    }
+
+    /// Adds what the person can do about it.
+    fn hint(self, hint: impl std::fmt::Display) -> Self {
+        let hinted = |text: String| format!("{text}{}{hint}", print::HINT);
+        match self {
+            Failure::Failed(text) => Failure::Failed(hinted(text)),
+            Failure::WrongUse(text) => Failure::WrongUse(hinted(text)),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Failed(_) => 1,
+            Failure::WrongUse(_) => 2,
+        }
+    }
 }
 
 impl<E: std::error::Error> From<E> for Failure {
@@ -119,42 +200,87 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// Every verb with its arguments, as data. Feeds the book's reference.
+/// Every verb with its arguments and examples, as data. Feeds help, manual pages, completions and
+/// the book's reference.
 pub fn command() -> clap::Command {
-    Arguments::command()
+    examples::with_examples(Arguments::command())
 }
 
 pub fn main() -> ExitCode {
     if let Some(code) = work_on::if_asked() {
         return code;
     }
+    completions::if_asked();
     sandbox::use_this_program();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match read_arguments() {
         Ok(arguments) => arguments,
         Err(told) => {
-            print::usage(&told);
-            return ExitCode::from(if told.use_stderr() { 2 } else { 0 });
+            Color::among(std::env::args()).choose();
+            choose_manner(false);
+            return refuse(&told);
         }
     };
+    arguments.color.choose();
+    choose_manner(arguments.quiet);
     match dispatch(arguments) {
         Ok(()) => {
             telemetry::flush();
             ExitCode::SUCCESS
         }
-        Err(Failure::Failed(text)) => {
-            telemetry::say(&told(&text));
-            ExitCode::FAILURE
-        }
-        Err(Failure::WrongUse(text)) => {
-            telemetry::say(&told(&text));
-            ExitCode::from(2)
-        }
+        Err(failure) => end_with(failure),
     }
+}
+
+fn read_arguments() -> Result<Arguments, clap::Error> {
+    let mut command = command();
+    let read = command.try_get_matches_from_mut(std::env::args_os())?;
+    Arguments::from_arg_matches(&read).map_err(|error| error.format(&mut command))
+}
+
+/// JSON is looked for in the words themselves, because an error of the command line is JSON too.
+fn choose_manner(quiet: bool) {
+    let mut words = std::env::args_os().take_while(|word| word != "--");
+    print::choose(Manner {
+        json: words.any(|word| word == "--json"),
+        quiet,
+    });
+}
+
+fn end_with(failure: Failure) -> ExitCode {
+    let exit_code = failure.exit_code();
+    let (Failure::Failed(text) | Failure::WrongUse(text)) = failure;
+    print::failure(&told(&text), exit_code);
+    ExitCode::from(exit_code)
+}
+
+/// Help and version come here too.
+fn refuse(told: &clap::Error) -> ExitCode {
+    if let Some(failure) = habit(told) {
+        return end_with(failure);
+    }
+    print::usage(told);
+    ExitCode::from(if told.use_stderr() { 2 } else { 0 })
+}
+
+/// A verb that other programs have.
+fn habit(told: &clap::Error) -> Option<Failure> {
+    let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) =
+        (told.kind(), told.get(ContextKind::InvalidSubcommand))
+    else {
+        return None;
+    };
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let before = words.iter().position(|given| given == word)?.checked_sub(1);
+    let noun = before.and_then(|at| words.get(at).map(String::as_str));
+    let noun = noun.filter(|noun| command().find_subcommand(noun).is_some());
+    let line = noun.map_or_else(|| word.clone(), |noun| format!("{noun} {word}"));
+    let hint = habits::hint(noun, word)?;
+    Some(Failure::WrongUse(format!("there is no `parlor {line}`")).hint(hint))
 }
 
 /// Reports bring their own heading.
 fn told(text: &str) -> String {
-    if text.starts_with("error") {
+    if text.is_empty() || text.starts_with("error") {
         text.to_owned()
     } else {
         format!("error: {text}")
@@ -163,32 +289,64 @@ fn told(text: &str) -> String {
 
 fn dispatch(arguments: Arguments) -> Outcome {
     open_files::raise_limit();
-    let home = home(arguments.home)?;
-    match arguments
+    let flag = level_asked(arguments.quiet, arguments.verbose);
+    let home = home_folder(arguments.home).ok_or_else(|| {
+        Failure::WrongUse("no home folder is known; name one with --home DIR".into())
+    })?;
+    let verb = arguments
         .verb
-        .unwrap_or_else(|| Verb::Run(run::Arguments::default()))
-    {
+        .unwrap_or_else(|| Verb::Run(run::Arguments::default()));
+    if verb.needs_home() {
+        check_home(&home)?;
+    }
+    let (error, warn) = ((LevelFilter::ERROR, flag), (LevelFilter::WARN, flag));
+    match verb {
         Verb::Run(arguments) => {
             keep_memory_private();
-            on_runtime(LevelFilter::INFO, run::run(home, arguments))
+            on_runtime((LevelFilter::INFO, flag), run::run(home, arguments))
         }
         Verb::Chat(arguments) => {
             keep_memory_private();
-            on_runtime(LevelFilter::ERROR, chat::run(home, arguments))
+            on_runtime(error, chat::run(home, arguments))
         }
-        Verb::Init => init::run(&home),
-        Verb::Config(ConfigVerb::Check) => config_check::run(&home),
-        Verb::Route(verb) => on_runtime(LevelFilter::WARN, route::run(home, verb)),
-        Verb::Agent(verb) => on_runtime(LevelFilter::WARN, agent::run(home, verb)),
-        Verb::Skill(verb) => on_runtime(LevelFilter::ERROR, skill::run(home, verb)),
-        Verb::Remember(arguments) => on_runtime(LevelFilter::WARN, remember::run(home, arguments)),
-        Verb::Recall(arguments) => on_runtime(LevelFilter::WARN, recall::run(home, arguments)),
-        Verb::Memory(verb) => on_runtime(LevelFilter::WARN, memory::run(home, verb)),
-        Verb::Security(verb) => on_runtime(LevelFilter::WARN, security::run(home, verb)),
-        Verb::Pair(arguments) => on_runtime(LevelFilter::WARN, pair::run(home, arguments)),
-        Verb::Failed(arguments) => on_runtime(LevelFilter::WARN, failed::run(home, arguments)),
-        Verb::Usage(arguments) => on_runtime(LevelFilter::WARN, usage::run(home, arguments)),
+        Verb::Ask(arguments) => {
+            keep_memory_private();
+            on_runtime(error, ask::run(home, arguments))
+        }
+        Verb::Init(arguments) => init::run(&home, &arguments),
+        Verb::Config(verb) => config::run(&home, verb),
+        Verb::Route(verb) => on_runtime(warn, route::run(home, verb)),
+        Verb::Agent(arguments) => on_runtime(warn, agent::run(home, arguments)),
+        Verb::Skill(arguments) => on_runtime(error, skill::run(home, arguments)),
+        Verb::Remember(arguments) => on_runtime(warn, remember::run(home, arguments)),
+        Verb::Recall(arguments) => on_runtime(warn, recall::run(home, arguments)),
+        Verb::Memory(arguments) => on_runtime(warn, memory::run(home, arguments)),
+        Verb::Security(verb) => on_runtime(warn, security::run(home, verb)),
+        Verb::Pair(arguments) => on_runtime(warn, pair::run(home, arguments)),
+        Verb::Failed(arguments) => on_runtime(warn, failed::run(home, arguments)),
+        Verb::Usage(arguments) => on_runtime(warn, usage::run(home, arguments)),
+        Verb::Version(arguments) => version::run(&arguments),
+        Verb::Completions(arguments) => completions::run(&arguments),
+        Verb::Man(arguments) => man::run(&arguments),
     }
+}
+
+fn level_asked(quiet: bool, verbose: u8) -> Option<LevelFilter> {
+    match (quiet, verbose) {
+        (_, 2..) => Some(LevelFilter::TRACE),
+        (_, 1) => Some(LevelFilter::DEBUG),
+        (true, 0) => Some(LevelFilter::ERROR),
+        (false, 0) => None,
+    }
+}
+
+/// One message of all verbs where nothing is there yet.
+fn check_home(home: &Home) -> Outcome {
+    let config = home.path().join("config.toml");
+    if config.is_symlink() || config.exists() || home.database().exists() {
+        return Ok(());
+    }
+    Err(Failure::from(LoadError::Missing(config)))
 }
 
 /// Set by a person who debugs.
@@ -210,8 +368,14 @@ const MOST_WORKERS: usize = 4;
 /// Threads for files, name lookups and the terminal. When all are busy, further calls wait.
 const MOST_BLOCKING: usize = 16;
 
-fn on_runtime(level: LevelFilter, work: impl Future<Output = Outcome>) -> Outcome {
-    telemetry::start(level);
+fn on_runtime(
+    (usual, flag): (LevelFilter, Option<LevelFilter>),
+    work: impl Future<Output = Outcome>,
+) -> Outcome {
+    if let Some(remark) = telemetry::misread() {
+        note(format_args!("note: {remark}"));
+    }
+    telemetry::start(usual, flag, Style::for_stderr().is_coloured());
     let workers = std::thread::available_parallelism()
         .map_or(1, usize::from)
         .min(MOST_WORKERS);
@@ -227,16 +391,14 @@ fn on_runtime(level: LevelFilter, work: impl Future<Output = Outcome>) -> Outcom
     outcome
 }
 
-fn home(given: Option<PathBuf>) -> Result<Home, Failure> {
-    let beside_the_user = || {
+/// The named folder, else the one of this user. None for a user without a folder.
+fn home_folder(named: Option<PathBuf>) -> Option<Home> {
+    let of_the_user = || {
         std::env::home_dir()
             .filter(|home| !home.as_os_str().is_empty())
             .map(|home| home.join(".parlor"))
     };
-    let path = given.or_else(beside_the_user);
-    path.map(Home::new).ok_or_else(|| {
-        Failure::WrongUse("no home folder is known; name one with --home DIR".into())
-    })
+    named.or_else(of_the_user).map(Home::new)
 }
 
 #[cfg(all(test, target_os = "linux"))]

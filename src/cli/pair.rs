@@ -1,5 +1,5 @@
-//! `parlor pair`: lets a person in with a code, lists people, and takes a pairing back. Works while
-//! the gateway runs.
+//! `parlor pair`: lets a person in with a code, makes the first owner, lists people, and takes a
+//! pairing back. Works while the gateway runs: the gateway then tells everybody.
 
 use std::io::{IsTerminal, stdin};
 
@@ -8,10 +8,10 @@ use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::{Failure, Outcome, data, data_json, print, question};
-use crate::access::people;
+use crate::access::people::{self, Acquaintance, Decider, Decision};
 use crate::clock::now_ms;
 use crate::domain::PersonId;
-use crate::home::Home;
+use crate::home::{Home, OwnerError, add_owner};
 use crate::storage::Db;
 
 #[derive(Args)]
@@ -21,6 +21,12 @@ pub(super) struct Arguments {
     verb: Option<Verb>,
     /// The code that the bot told the person
     code: Option<String>,
+    /// Make the person an owner too, in config.toml
+    #[arg(long, requires = "code")]
+    owner: bool,
+    /// Turn the person away
+    #[arg(long, requires = "code", conflicts_with = "owner")]
+    no: bool,
     /// Do not ask whether this is the right person
     #[arg(long)]
     yes: bool,
@@ -54,11 +60,16 @@ struct Listed {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
+    let decision = match (arguments.owner, arguments.no) {
+        (true, _) => Decision::MadeOwner,
+        (false, true) => Decision::TurnedAway,
+        (false, false) => Decision::LetIn,
+    };
     let db = Db::open(&home.database()).await?;
     match (arguments.verb, arguments.code) {
         (Some(Verb::List { json }), _) => list(&db, json).await,
         (Some(Verb::Revoke { id }), _) => revoke(&db, &id).await,
-        (None, Some(code)) => approve(&db, code, arguments.yes).await,
+        (None, Some(code)) => decide(&home, &db, code, decision, arguments.yes).await,
         (None, None) => Err(Failure::WrongUse(
             "which code? Write it like `parlor pair ABCD2345`; `parlor pair list` shows who waits"
                 .into(),
@@ -66,38 +77,103 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     }
 }
 
-async fn approve(db: &Db, code: String, yes: bool) -> Outcome {
-    let wanted = code.clone();
-    let found = db
-        .read(move |connection| people::of_code(connection, &wanted, now_ms()))
-        .await?;
-    let Some(known) = found else {
-        return Err(Failure::Failed(NO_SUCH_CODE.into()));
-    };
+async fn decide(home: &Home, db: &Db, code: String, decision: Decision, yes: bool) -> Outcome {
+    let known = guest_of(db, &code).await?;
     let is_asked = !yes && stdin().is_terminal() && print::is_seen();
-    if is_asked && !is_right(&format!("{} ({})", known.name, known.person))? {
-        return Err(Failure::Failed("nobody was let in".into()));
+    if is_asked && !is_right(&known, decision)? {
+        return Err(Failure::Failed("nothing was changed".into()));
     }
-    let approved = db
-        .write(move |tx| people::approve(tx, &code, "cli", now_ms()))
-        .await?;
-    let Some(known) = approved else {
-        return Err(Failure::Failed(NO_SUCH_CODE.into()));
+    if decision == Decision::MadeOwner {
+        // First, because a member who is no owner yet can be made one again.
+        let (home, owner) = (home.path().to_owned(), known.person.clone());
+        blocking(move || add_owner(&home, &owner)).await?;
+    }
+    let by = Decider {
+        id: "cli".into(),
+        name: "the command line".into(),
     };
+    let wanted = code.clone();
+    let decided = db
+        .write(move |tx| people::decide(tx, &wanted, decision, &by, now_ms()))
+        .await?;
+    let Some(known) = decided else {
+        return Err(no_such_code(db, &code).await?);
+    };
+    let Acquaintance { person, name } = known;
     data(format_args!(
-        "{} ({}) may now write to the bot.",
-        known.name, known.person
+        "{}",
+        match decision {
+            Decision::MadeOwner => format!(
+                "{name} ({person}) is an owner now; config.toml says so. A running gateway knows it already."
+            ),
+            Decision::TurnedAway =>
+                format!("{name} ({person}) is turned away, and can ask again tomorrow."),
+            Decision::LetIn | Decision::RanOut => format!(
+                "{name} ({person}) may now write to the bot. What they wrote first is answered as soon as the gateway runs."
+            ),
+        }
     ));
     Ok(())
 }
 
-fn is_right(person: &str) -> Result<bool, Failure> {
-    question(format_args!("Let in {person}? [y/N] "));
+async fn guest_of(db: &Db, code: &str) -> Result<Acquaintance, Failure> {
+    let wanted = code.to_owned();
+    let found = db
+        .read(move |connection| people::of_code(connection, &wanted, now_ms()))
+        .await?;
+    match found {
+        Some(known) => Ok(known),
+        None => Err(no_such_code(db, code).await?),
+    }
+}
+
+/// Tells what became of the code, if that is known.
+async fn no_such_code(db: &Db, code: &str) -> Result<Failure, Failure> {
+    let wanted = code.to_owned();
+    let decided = db
+        .read(move |connection| people::decided(connection, &wanted))
+        .await?;
+    let Some(decided) = decided else {
+        return Ok(Failure::Failed(NO_SUCH_CODE.into()));
+    };
+    let Acquaintance { person, name } = &decided.known;
+    let by = decided
+        .decider
+        .map_or_else(|| "somebody".to_owned(), |by| by.name);
+    Ok(Failure::Failed(match decided.decision {
+        Decision::LetIn | Decision::MadeOwner => {
+            format!("{name} ({person}) was let in already, by {by}")
+        }
+        Decision::TurnedAway => format!("{name} ({person}) was turned away already, by {by}"),
+        Decision::RanOut => format!(
+            "the code of {name} ({person}) has run out. They get a new one by writing to the bot again"
+        ),
+    }))
+}
+
+fn is_right(known: &Acquaintance, decision: Decision) -> Result<bool, Failure> {
+    let Acquaintance { person, name } = known;
+    match decision {
+        Decision::MadeOwner => question(format_args!("Make {name} ({person}) an owner? [y/N] ")),
+        Decision::TurnedAway => question(format_args!("Turn away {name} ({person})? [y/N] ")),
+        Decision::LetIn | Decision::RanOut => {
+            question(format_args!("Let in {name} ({person})? [y/N] "));
+        }
+    }
     let mut line = String::new();
     stdin()
         .read_line(&mut line)
         .map_err(|error| Failure::Failed(error.to_string()))?;
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+async fn blocking(
+    work: impl FnOnce() -> Result<(), OwnerError> + Send + 'static,
+) -> Result<(), Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Failure::Failed(error.to_string()))?
+        .map_err(Failure::from)
 }
 
 async fn list(db: &Db, json: bool) -> Outcome {
@@ -170,4 +246,4 @@ async fn revoke(db: &Db, id: &str) -> Outcome {
     Ok(())
 }
 
-const NO_SUCH_CODE: &str = "no code like that is open. A code counts for one hour; the person gets a new one by writing to the bot again";
+const NO_SUCH_CODE: &str = "no such code is open. A code is valid for one hour; the person gets a new one by writing to the bot again";

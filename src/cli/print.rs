@@ -5,11 +5,73 @@
 
 use std::fmt::Arguments;
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 use serde::Serialize;
 
 use super::Failure;
+use super::color::Style;
 use crate::printable::{escape_json, printable, printable_in_colour};
+
+/// How the whole program prints, as the command line asked.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Manner {
+    /// Results and errors as JSON. Stdout then has one document and nothing else.
+    pub(super) json: bool,
+    /// No lines beside the data.
+    pub(super) quiet: bool,
+}
+
+static MANNER: OnceLock<Manner> = OnceLock::new();
+
+/// Chooses once, before the first line.
+pub(super) fn choose(manner: Manner) {
+    // A second choice in the same process, as in tests, keeps the first.
+    let _ = MANNER.set(manner);
+}
+
+fn manner() -> Manner {
+    MANNER.get().copied().unwrap_or_default()
+}
+
+/// The result of a verb in the form that was asked for: an object for programs, or words.
+pub(super) fn result(
+    json: bool,
+    value: &(impl Serialize + ?Sized),
+    words: Arguments<'_>,
+) -> Result<(), Failure> {
+    if json {
+        return data_json(value);
+    }
+    data(words);
+    Ok(())
+}
+
+/// The last words of a verb that failed: on stderr, or on stdout if JSON was asked for.
+pub(super) fn failure(text: &str, exit_code: u8) {
+    if text.is_empty() {
+        return crate::telemetry::flush();
+    }
+    if !manner().json {
+        return crate::telemetry::say(text);
+    }
+    crate::telemetry::flush();
+    let (message, hint) = match text.split_once(HINT) {
+        Some((message, hint)) => (message, Some(hint)),
+        None => (text, None),
+    };
+    let message = message
+        .strip_prefix("error: ")
+        .unwrap_or(message)
+        .trim_end();
+    let error = serde_json::json!({
+        "error": { "message": message, "hint": hint, "exit_code": exit_code }
+    });
+    line_of_data(&escape_json(&format!("{error:#}")));
+}
+
+/// Stands between an error and what can be done about it.
+pub(super) const HINT: &str = "\nhint: ";
 
 /// Prints data. A reader may go away early, as in `parlor agent list | head`, and this is no
 /// failure.
@@ -36,8 +98,17 @@ fn line_of_data(line: &str) {
 
 /// Prints a line beside the data.
 pub(super) fn note(line: Arguments<'_>) {
+    if manner().quiet || manner().json {
+        return;
+    }
     // Without a reader there is nobody to miss the line.
     drop(writeln!(stderr(), "{}", printable(&line.to_string())));
+}
+
+/// Prints text beside the data that may be in colour. Words of others inside must be printable
+/// already.
+pub(super) fn in_colour(text: &str) {
+    drop(writeln!(stderr(), "{}", printable_in_colour(text)));
 }
 
 /// Prints a question. The answer is typed behind it.
@@ -56,21 +127,77 @@ pub(super) fn piece(text: &str) {
     );
 }
 
+/// Lines for the screen of a chat, from `up` rows above the cursor on. All below is cleared.
+pub(super) fn picture(up: usize, lines: &[String]) -> String {
+    let begin = match up {
+        0 => String::new(),
+        _ => format!("\x1b[{up}A\r\x1b[J"),
+    };
+    // The line editor wants a line break at the end, so a picture without lines goes back first.
+    if lines.is_empty() {
+        return format!("{begin}\x1b[A\n");
+    }
+    let lines: Vec<String> = lines.iter().map(|line| printable_in_colour(line)).collect();
+    format!("{begin}{}\n", lines.join("\n"))
+}
+
 /// Whether a person sees the data.
 pub(super) fn is_seen() -> bool {
     stdout().is_terminal()
 }
 
+/// Columns of the terminal, now: people change them.
+pub(super) fn columns() -> usize {
+    let size = terminal_size::terminal_size();
+    size.map_or(USUAL_COLUMNS, |(columns, _)| usize::from(columns.0))
+        .max(LEAST_COLUMNS)
+}
+
+/// Rows of the terminal, now.
+pub(super) fn rows() -> usize {
+    terminal_size::terminal_size().map_or(USUAL_ROWS, |(_, rows)| usize::from(rows.0))
+}
+
+/// The size of a terminal that does not tell.
+const USUAL_COLUMNS: usize = 80;
+const USUAL_ROWS: usize = 24;
+const LEAST_COLUMNS: usize = 20;
+
+/// Whether a person sees the notes.
+pub(super) fn is_note_seen() -> bool {
+    stderr().is_terminal()
+}
+
+/// Prints a script or a page of ours as it is, up to its last line break.
+pub(super) fn document(text: &str) {
+    line_of_data(&printable(text.trim_end_matches('\n')));
+}
+
+/// Columns of the terminal. None where nobody sees the data, unless `COLUMNS` says how wide it is
+/// to be.
+pub(super) fn width() -> Option<u16> {
+    let told = std::env::var("COLUMNS").ok();
+    let told = told.and_then(|columns| columns.parse().ok());
+    told.or_else(|| {
+        let size = is_seen().then(|| rustix::termios::tcgetwinsize(stdout()));
+        size?.ok().map(|size| size.ws_col)
+    })
+    .filter(|columns| *columns > 0)
+}
+
 /// Prints the help or an error of the command line's reader.
 pub(super) fn usage(told: &clap::Error) {
     let is_error = told.use_stderr();
-    let in_colour = if is_error {
-        stderr().is_terminal()
-    } else {
-        is_seen()
-    };
     let text = told.render();
-    let text = if in_colour {
+    if is_error && manner().json {
+        return failure(&in_two_parts(&text.to_string()), 2);
+    }
+    let style = if is_error {
+        Style::for_stderr()
+    } else {
+        Style::for_stdout()
+    };
+    let text = if style.is_coloured() {
         printable_in_colour(&text.ansi().to_string())
     } else {
         printable(&text.to_string())
@@ -80,6 +207,20 @@ pub(super) fn usage(told: &clap::Error) {
     } else {
         drop(write!(stdout(), "{text}"));
     }
+}
+
+/// The error of the command line's reader as a message with its tip, without the usage.
+fn in_two_parts(text: &str) -> String {
+    let parts = text.split("\n\n").map(str::trim);
+    let mut message = String::new();
+    for part in parts.take_while(|part| !part.starts_with("Usage:")) {
+        match part.strip_prefix("tip: ") {
+            Some(tip) => return format!("{message}{HINT}{tip}"),
+            None if message.is_empty() => message = part.to_owned(),
+            None => {}
+        }
+    }
+    message
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one way to stdout")]

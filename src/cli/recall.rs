@@ -2,34 +2,34 @@
 
 use clap::Args;
 
-use super::memory::{ReaderArguments, Rooms, json_rows};
-use super::{Outcome, data, data_json_text, note};
+use super::memory::{ReaderArguments, Rooms};
+use super::{Outcome, data, data_json, note};
 use crate::agents::memory::Scope;
 use crate::home::Home;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Who remembers; without one, only what is global is found
+    /// Id or name of the agent; without one, only global memories are searched
     #[arg(long, short, value_name = "AGENT")]
     agent: Option<String>,
     #[command(flatten)]
     reader: ReaderArguments,
-    /// Only what is not global
+    /// Leave out global memories
     #[arg(long, requires = "agent", conflicts_with = "global")]
     private: bool,
-    /// Only what is global
+    /// Only global memories
     #[arg(long)]
     global: bool,
-    /// Tell which memories are seen and which words are looked for
+    /// Tell which memories are searched, and for which words
     #[arg(long)]
     explain: bool,
-    /// The most that are found
+    /// Most memories to show
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Print it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// What to look for
+    /// Words to search for
     #[arg(required = true)]
     query: Vec<String>,
 }
@@ -69,13 +69,10 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         ));
     }
     if arguments.json {
-        data_json_text(&json_rows(&found)?);
-        return Ok(());
+        return data_json(&rooms.json_rows(&found).await?);
     }
     if found.is_empty() {
-        note(format_args!(
-            "Nothing is remembered with any of these words."
-        ));
+        note(format_args!("No memory has any of these words."));
     }
     for entry in &found {
         data(format_args!(

@@ -1,16 +1,18 @@
 //! `parlor remember`, as `/remember` in chat. Works while the gateway runs.
 
 use clap::Args;
+use serde_json::json;
 
+use super::agent::named;
 use super::memory::Rooms;
-use super::{Failure, Outcome, data, note};
+use super::{Failure, Outcome, data, data_json, note};
 use crate::agents::memory::Reader;
 use crate::config::Visibility;
 use crate::home::Home;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Whose memory it becomes; the default agent's unless named
+    /// Id or name of the agent [default: the default agent]
     #[arg(long, short, value_name = "AGENT")]
     agent: Option<String>,
     /// For everybody who talks to this agent, whatever the config says
@@ -19,7 +21,10 @@ pub(super) struct Arguments {
     /// For every agent
     #[arg(long)]
     global: bool,
-    /// What to remember
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Text to remember
     #[arg(required = true)]
     text: Vec<String>,
 }
@@ -39,6 +44,13 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         .map_err(wrong_use)?;
     let visibility = saving.visibility();
     let id = memory.save(saving).await?.map_err(wrong_use)?;
+    if arguments.json {
+        return data_json(&json!({
+            "id": id,
+            "agent": named(memory.agent()),
+            "visibility": visibility.as_str(),
+        }));
+    }
     data(format_args!("{id}"));
     note(format_args!(
         "{} remembers that ({visibility}).",

@@ -1,13 +1,16 @@
 //! `parlor run`: the gateway, until a signal.
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, note};
 use crate::agents::ensure_home;
-use crate::gateway::Gateway;
+use crate::gateway::{DRAIN, Gateway};
 use crate::home::Home;
-use crate::open_files;
+use crate::{console, open_files, telemetry};
+
+/// The exit code after a second Ctrl-C, as of a program that the signal has ended.
+const AT_ONCE: i32 = 130;
 
 #[derive(Args, Default)]
 pub(super) struct Arguments {
@@ -17,21 +20,136 @@ pub(super) struct Arguments {
     new_database: bool,
 }
 
+/// Signals to the gateway.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// The terminal window was closed. Without a terminal: a request to read the config anew.
+    hangup: Signal,
+}
+
+/// Why the gateway stops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Why {
+    CtrlC,
+    Terminated,
+    HungUp,
+    Deserted(String),
+}
+
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    ensure_home(home.path())?;
+    console::open();
+    if ensure_home(home.path())?.is_some() {
+        note(format_args!("{}", made(&home)));
+    }
     if arguments.new_database {
         home.begin_anew()?;
     }
     open_files::warn_if_few();
+    let mut signals = Signals::new()?;
+    // Asked now: a closed terminal is none any more.
+    let has_terminal = telemetry::is_seen();
     let gateway = Gateway::start(home).await?;
-    tracing::info!("the gateway is up");
-    let mut terminate = signal(SignalKind::terminate())?;
-    let deserted = tokio::select! {
-        _ = tokio::signal::ctrl_c() => None,
-        _ = terminate.recv() => None,
-        reason = gateway.deserted() => Some(reason),
+    console::say(&up());
+    let why = loop {
+        let why = tokio::select! {
+            why = signals.next() => why,
+            reason = gateway.deserted() => Why::Deserted(reason),
+        };
+        if why == Why::HungUp && !has_terminal {
+            drop(gateway.reload("SIGHUP").await);
+        } else {
+            break why;
+        }
     };
-    tracing::info!("stopping: finishing what is under way");
-    gateway.shutdown().await;
-    deserted.map_or(Ok(()), |reason| Err(Failure::Failed(reason)))
+    console::say(&stopping(&why, gateway.under_way()));
+    tokio::select! {
+        () = gateway.shutdown() => {}
+        _ = signals.next() => {
+            telemetry::say(STOPPED_AT_ONCE);
+            std::process::exit(AT_ONCE);
+        }
+    }
+    match why {
+        Why::Deserted(reason) => Err(Failure::Failed(reason)),
+        Why::CtrlC | Why::Terminated | Why::HungUp => Ok(()),
+    }
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Why {
+        tokio::select! {
+            _ = self.interrupt.recv() => Why::CtrlC,
+            _ = self.terminate.recv() => Why::Terminated,
+            _ = self.hangup.recv() => Why::HungUp,
+        }
+    }
+}
+
+fn made(home: &Home) -> String {
+    format!(
+        "A home for your agents was made in {}.",
+        home.path().display()
+    )
+}
+
+fn up() -> String {
+    format!(
+        "Parlor {} is up. Times are local (UTC{}); Ctrl-C stops.",
+        env!("CARGO_PKG_VERSION"),
+        telemetry::zone()
+    )
+}
+
+fn stopping(why: &Why, under_way: usize) -> String {
+    let because = match why {
+        Why::HungUp => " because the terminal was closed",
+        Why::CtrlC | Why::Terminated | Why::Deserted(_) => "",
+    };
+    if under_way == 0 {
+        return format!("Stopping{because}.");
+    }
+    let again = if *why == Why::CtrlC {
+        " Ctrl-C again stops now."
+    } else {
+        ""
+    };
+    format!(
+        "Stopping{because}: finishing {}, up to {} s.{again}",
+        console::counted(under_way, "answer"),
+        DRAIN.as_secs()
+    )
+}
+
+const STOPPED_AT_ONCE: &str = "Stopped at once. The next start goes on with the rest.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stopping_says_what_it_waits_for() {
+        let all = [
+            stopping(&Why::CtrlC, 0),
+            stopping(&Why::CtrlC, 2),
+            stopping(&Why::Terminated, 1),
+            stopping(&Why::HungUp, 0),
+            stopping(&Why::HungUp, 2),
+        ];
+        insta::assert_snapshot!(all.join("\n"), @r"
+        Stopping.
+        Stopping: finishing 2 answers, up to 10 s. Ctrl-C again stops now.
+        Stopping: finishing 1 answer, up to 10 s.
+        Stopping because the terminal was closed.
+        Stopping because the terminal was closed: finishing 2 answers, up to 10 s.
+        ");
+    }
 }

@@ -14,15 +14,16 @@ use crate::config::Secrets;
 use crate::domain::AgentId;
 use crate::home::exposure::{Belongings, Exposure, Facts, Level, exposures};
 use crate::home::{CheckedConfig, Home};
-use crate::routing::pins;
+use crate::routing::doors::SetInChat;
+use crate::routing::{openings, pins};
 use crate::storage::Db;
 
 #[derive(Subcommand)]
 pub(super) enum Verb {
-    /// Tell what is open to guests or to other users of this machine, each with the fix; exits with
-    /// 1 when something should be decided
+    /// List what guests or other users of this machine can reach, with the
+    /// fix for each; exits with 1 if something needs a decision
     Check {
-        /// Print it as JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -37,18 +38,12 @@ pub(super) async fn run(home: Home, Verb::Check { json }: Verb) -> Outcome {
     } else {
         data(format_args!("{}", in_words(&found)));
     }
-    match found
-        .iter()
-        .filter(|found| found.level > Level::Note)
-        .count()
-    {
+    let serious = found.iter().filter(|found| found.level > Level::Note);
+    match serious.count() {
         0 => Ok(()),
-        1 => Err(Failure::Failed(
-            "1 finding should be decided on purpose".into(),
-        )),
-        more => Err(Failure::Failed(format!(
-            "{more} findings should be decided on purpose"
-        ))),
+        _ if json => Err(Failure::told()),
+        1 => Err(Failure::Failed("1 finding needs a decision".into())),
+        more => Err(Failure::Failed(format!("{more} findings need a decision"))),
     }
 }
 
@@ -77,7 +72,13 @@ async fn facts(home: &Home, checked: &CheckedConfig) -> Result<Facts, Failure> {
         return Ok(facts);
     }
     let db = Db::open(&home.database()).await?;
-    facts.pins = db.read(pins::all).await?;
+    let read = |connection: &rusqlite::Connection| {
+        Ok(SetInChat {
+            pins: pins::all(connection)?,
+            opened: openings::all(connection)?,
+        })
+    };
+    facts.set_in_chat = db.read(read).await?;
     let (registry, _) = checked.registry(home, &db).await?;
     facts.belongings = belongings(&registry, &Memories::new(db)).await?;
     Ok(facts)

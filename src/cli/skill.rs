@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Subcommand;
-use comfy_table::{Table, presets};
+use clap::{Args, Subcommand};
 use serde::Serialize;
+use serde_json::json;
 
+use super::agent::named;
+use super::json::Named;
+use super::table::{Column, table};
 use super::{Failure, Outcome, data, data_json, note};
 use crate::agents::skills::{self, Entry, SkillOrigin};
 use crate::agents::{Agent, Registry, Skills};
@@ -13,41 +16,55 @@ use crate::config::Secrets;
 use crate::home::{CheckedConfig, Home};
 use crate::storage::Db;
 
+/// Without a verb, skills are listed.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
 #[derive(Subcommand)]
-pub(super) enum Verb {
-    /// Tell which agent has which skill, and why
+enum Verb {
+    /// List which agent has which skill, and why
+    #[command(visible_alias = "ls")]
     List {
-        /// Only what is there for this agent
-        #[arg(long)]
+        /// Only the skills of this agent
+        #[arg(long, short)]
         agent: Option<String>,
-        /// Print it as JSON
-        #[arg(long)]
-        json: bool,
     },
-    /// Tell what is wrong with skills: all of them, those of a folder, or one
+    /// Report mistakes in skills: in all of them, in a folder, or in one
     Check {
-        /// A SKILL.md, a skill's folder, or a folder of skills
+        /// A SKILL.md, the folder of a skill, or a folder of skills
         path: Option<PathBuf>,
     },
 }
 
-pub(super) async fn run(home: Home, verb: Verb) -> Outcome {
-    match verb {
-        Verb::List { agent, json } => list(&home, agent.as_deref(), json).await,
-        Verb::Check { path: Some(path) } => check(entries_at(&path)?),
-        Verb::Check { path: None } => check(all_entries(home.path())),
+impl Arguments {
+    /// A skill that is not in a home can be checked without one.
+    pub(super) fn names_a_path(&self) -> bool {
+        matches!(self.verb, Some(Verb::Check { path: Some(_) }))
+    }
+}
+
+pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outcome {
+    match verb.unwrap_or(Verb::List { agent: None }) {
+        Verb::List { agent } => list(&home, agent.as_deref(), json).await,
+        Verb::Check { path: Some(path) } => check(&entries_at(&path)?, json),
+        Verb::Check { path: None } => check(&all_entries(home.path()), json),
     }
 }
 
 /// A skill from an agent's point of view.
 #[derive(Serialize)]
 struct Row {
-    agent: String,
+    agent: Named,
     skill: String,
     origin: SkillOrigin,
     usable: bool,
     why: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
 }
 
@@ -67,7 +84,7 @@ async fn list(home: &Home, agent: Option<&str>, json: bool) -> Outcome {
             home.path().display()
         ));
     } else {
-        data(format_args!("{}", table(&rows).trim_fmt()));
+        data(format_args!("{}", shown(rows)));
     }
     Ok(())
 }
@@ -82,7 +99,7 @@ fn chosen<'a>(registry: &'a Registry, word: Option<&str>) -> Result<Vec<&'a Agen
 fn rows_of(agent: &Agent) -> Vec<Row> {
     let skills = Skills::load(agent);
     let row = |skill: &str, origin, usable, why: String, description| Row {
-        agent: agent.id.to_string(),
+        agent: named(agent),
         skill: skill.to_owned(),
         origin,
         usable,
@@ -112,22 +129,20 @@ fn rows_of(agent: &Agent) -> Vec<Row> {
     rows
 }
 
-fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_header(["AGENT", "SKILL", "FROM", "", "WHY"]);
-    for row in rows {
-        let mark = if row.usable { "has it" } else { "no" };
-        table.add_row([
-            row.agent.as_str(),
-            &row.skill,
-            &row.origin.to_string(),
-            mark,
-            &row.why,
-        ]);
-    }
-    table
+fn shown(rows: Vec<Row>) -> String {
+    let columns = [
+        Column::Whole("AGENT"),
+        Column::Whole("SKILL"),
+        Column::Whole("FROM"),
+        Column::Whole("USABLE"),
+        Column::Words("WHY"),
+    ];
+    let cells = rows.into_iter().map(|row| {
+        let usable = if row.usable { "yes" } else { "no" };
+        let origin = row.origin.to_string();
+        [row.agent.id, row.skill, origin, usable.to_owned(), row.why]
+    });
+    table(columns, cells.collect())
 }
 
 /// The pool, and the folders of all agents, with or without a table in the config.
@@ -175,22 +190,44 @@ fn entries_at(path: &Path) -> Result<Vec<Entry>, Failure> {
     }
 }
 
-fn check(entries: Vec<Entry>) -> Outcome {
-    let mut broken = 0;
-    for entry in &entries {
-        let (flaws, kind) = match &*entry.state {
-            Ok(manifest) => (&manifest.remarks, "note: "),
-            Err(flaws) => (flaws, ""),
+/// A mistake in a SKILL.md, or a remark about it.
+#[derive(Serialize)]
+struct Finding {
+    file: String,
+    line: usize,
+    /// `error` makes the skill unusable, `note` does not.
+    level: &'static str,
+    message: String,
+}
+
+fn check(entries: &[Entry], json: bool) -> Outcome {
+    let broken = entries.iter().filter(|entry| entry.state.is_err()).count();
+    let findings: Vec<Finding> = entries.iter().flat_map(findings).collect();
+    if json {
+        data_json(&json!({
+            "skills": entries.len(),
+            "unusable": broken,
+            "findings": findings,
+        }))?;
+        return if broken == 0 {
+            Ok(())
+        } else {
+            Err(Failure::told())
         };
-        broken += usize::from(entry.state.is_err());
-        for flaw in flaws {
-            data(format_args!(
-                "{}:{}: {kind}{}",
-                entry.path.display(),
-                flaw.line,
-                flaw.message
-            ));
-        }
+    }
+    for finding in findings {
+        let kind = if finding.level == "note" {
+            "note: "
+        } else {
+            ""
+        };
+        let Finding {
+            file,
+            line,
+            message,
+            ..
+        } = finding;
+        data(format_args!("{file}:{line}: {kind}{message}"));
     }
     match (broken, entries.len()) {
         (0, 1) => data(format_args!("1 skill is fine.")),
@@ -202,4 +239,18 @@ fn check(entries: Vec<Entry>) -> Outcome {
         }
     }
     Ok(())
+}
+
+fn findings(entry: &Entry) -> Vec<Finding> {
+    let (flaws, level) = match &*entry.state {
+        Ok(manifest) => (&manifest.remarks, "note"),
+        Err(flaws) => (flaws, "error"),
+    };
+    let finding = |flaw: &skills::Flaw| Finding {
+        file: entry.path.display().to_string(),
+        line: flaw.line,
+        level,
+        message: flaw.message.clone(),
+    };
+    flaws.iter().map(finding).collect()
 }

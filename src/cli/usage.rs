@@ -1,119 +1,325 @@
-//! `parlor usage`: spending by agent, place, person and model. Works while the gateway runs.
+//! `parlor usage`: tokens and costs by agent, place, person and model. Works while the gateway
+//! runs.
 
+use chrono::{Days, Local, NaiveDate};
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
+use super::json::{Amount, Named, decimal, decimals};
+use super::names::Names;
+use super::table::{Column, table};
 use super::{Outcome, data, data_json};
 use crate::clock::now_ms;
-use crate::home::Home;
+use crate::config::{Currency, Money, Secrets};
+use crate::domain::AgentId;
+use crate::home::{CheckedConfig, Home};
 use crate::records::ledger::{self, By, Period, UsageLine};
 use crate::storage::Db;
+use crate::turn::budget;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// The days to look at; the last is today
+    /// Days to add up, today included
     #[arg(value_parser = ["today", "7d", "30d"], default_value = "today")]
     period: String,
-    /// Add up by this alone
+    /// Count from this day on: a date, or a number of days such as 14d
+    #[arg(long, value_name = "DAY", value_parser = first_day, conflicts_with = "period")]
+    since: Option<NaiveDate>,
+    /// Only one table
     #[arg(long, value_parser = ["agent", "place", "person", "model"])]
     by: Option<String>,
-    /// Print it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
+    /// Print the result as CSV, with a line for each agent, place, person and
+    /// model
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+/// `14d` is two weeks, today included.
+fn first_day(text: &str) -> Result<NaiveDate, String> {
+    let today = Local::now().date_naive();
+    let days = text.strip_suffix('d').and_then(|days| days.parse().ok());
+    let counted =
+        days.and_then(|days: u64| today.checked_sub_days(Days::new(days.checked_sub(1)?)));
+    let date = text.parse().ok().filter(|date| *date <= today);
+    counted
+        .or(date)
+        .ok_or_else(|| "write a date up to today, such as 2026-11-01, or days such as 14d".into())
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    let period = Period::ALL
-        .into_iter()
-        .find(|period| period.as_str() == arguments.period)
-        .unwrap_or(Period::Today);
-    let kinds: Vec<By> = By::ALL
-        .into_iter()
-        .filter(|by| {
-            arguments
-                .by
-                .as_deref()
-                .is_none_or(|only| only == by.as_str())
-        })
-        .collect();
     let db = Db::open(&home.database()).await?;
+    // Costs are told even if the config has problems.
+    let config = CheckedConfig::load(&home, Secrets::WherePresent).ok();
+    let config = config.as_ref().map(|checked| &*checked.config);
+    let since = arguments.first_day();
+    let kinds = arguments.kinds();
     let read = move |connection: &rusqlite::Connection| {
-        let lines = |by| Ok((by, ledger::report(connection, by, period, None, now_ms())?));
+        let lines = |by| Ok((by, ledger::report_since(connection, by, since, None)?));
         kinds
             .into_iter()
             .map(lines)
             .collect::<rusqlite::Result<Vec<_>>>()
     };
-    let lists = db.read(read).await?;
-    if arguments.json {
-        data_json(&as_json(period, &lists))?;
-    } else {
-        print(&lists);
+    let usage = Usage {
+        period: arguments.since.is_none().then_some(arguments.period),
+        since,
+        lists: db.read(read).await?,
+        names: Names::load(&db, config).await?,
+        currency: config
+            .map(|config| config.currency.clone())
+            .unwrap_or_default(),
+    };
+    match (arguments.json, arguments.csv) {
+        (true, _) => data_json(&usage.as_json())?,
+        (_, true) => data(format_args!("{}", usage.as_csv())),
+        _ => data(format_args!("{}", usage.in_tables())),
     }
     Ok(())
 }
 
-fn print(lists: &[(By, Vec<UsageLine>)]) {
-    let Some((_, lines)) = lists.first().filter(|(_, lines)| !lines.is_empty()) else {
-        return data(format_args!("Nothing was spent."));
-    };
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_header(["BY", "NAME", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST"]);
-    table.add_row(row("all", "", &ledger::total(lines)));
-    for (by, lines) in lists {
-        for line in lines {
-            table.add_row(row(by.as_str(), &line.name, line));
+impl Arguments {
+    fn first_day(&self) -> NaiveDate {
+        let period = Period::ALL
+            .into_iter()
+            .find(|period| period.as_str() == self.period)
+            .unwrap_or(Period::Today);
+        self.since.unwrap_or_else(|| period.first_day(now_ms()))
+    }
+
+    fn kinds(&self) -> Vec<By> {
+        let wanted = |by: &By| self.by.as_deref().is_none_or(|only| only == by.as_str());
+        By::ALL.into_iter().filter(wanted).collect()
+    }
+}
+
+struct Usage {
+    /// As the command line named it.
+    period: Option<String>,
+    since: NaiveDate,
+    /// At least one.
+    lists: Vec<(By, Vec<UsageLine>)>,
+    names: Names,
+    currency: Currency,
+}
+
+/// Numbers for programs.
+#[derive(Serialize)]
+struct Numbers {
+    turns: u64,
+    input_tokens: u64,
+    cached_tokens: u64,
+    output_tokens: u64,
+    cost: Option<Amount>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    #[serde(flatten)]
+    named: Named,
+    #[serde(flatten)]
+    numbers: Numbers,
+}
+
+impl Usage {
+    fn total(&self) -> UsageLine {
+        let first = self.lists.first();
+        first
+            .map(|(_, lines)| ledger::total(lines))
+            .unwrap_or_default()
+    }
+
+    /// The stored text with its name. Text that is no id of today stays as it is.
+    fn named(&self, by: By, text: &str) -> Named {
+        let named = match by {
+            By::Agent => AgentId::parse(text).ok().map(|id| self.names.agent(&id)),
+            By::Place => text.parse().ok().map(|key| self.names.place(&key)),
+            By::Person => text.parse().ok().map(|id| self.names.person(&id)),
+            By::Model => None,
+        };
+        named.unwrap_or_else(|| Named::new(text, None))
+    }
+
+    fn numbers(&self, line: &UsageLine) -> Numbers {
+        Numbers {
+            turns: line.turns,
+            input_tokens: line.usage.input_tokens,
+            cached_tokens: line.usage.cached_tokens,
+            output_tokens: line.usage.output_tokens,
+            cost: line.cost.map(|cost| Amount::of(cost, &self.currency)),
         }
     }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    data(format_args!("{}", table.trim_fmt()));
-}
 
-fn row(by: &str, name: &str, line: &UsageLine) -> [String; 7] {
-    let usage = line.usage;
-    let cost = line
-        .cost
-        .map_or_else(|| "-".to_owned(), |cost| cost.to_string());
-    let numbers = [
-        line.turns,
-        usage.input_tokens,
-        usage.cached_tokens,
-        usage.output_tokens,
-    ]
-    .map(|number| number.to_string());
-    let [turns, input, cached, output] = numbers;
-    [
-        by.to_owned(),
-        name.to_owned(),
-        turns,
-        input,
-        cached,
-        output,
-        cost,
-    ]
-}
-
-fn as_json(period: Period, lists: &[(By, Vec<UsageLine>)]) -> Value {
-    let line = |line: &UsageLine| {
+    fn as_json(&self) -> Value {
+        let lines = |by: By, lines: &[UsageLine]| -> Vec<Line> {
+            let line = |line: &UsageLine| Line {
+                named: self.named(by, &line.name),
+                numbers: self.numbers(line),
+            };
+            lines.iter().map(line).collect()
+        };
+        let by: Map<String, Value> = self
+            .lists
+            .iter()
+            .map(|(by, list)| (by.as_str().to_owned(), json!(lines(*by, list))))
+            .collect();
         json!({
-            "name": line.name,
-            "turns": line.turns,
-            "input_tokens": line.usage.input_tokens,
-            "cached_tokens": line.usage.cached_tokens,
-            "output_tokens": line.usage.output_tokens,
-            "cost_micros": line.cost.map(|cost| cost.0),
+            "period": self.period,
+            "since": self.since.to_string(),
+            "total": self.numbers(&self.total()),
+            "by": by,
         })
+    }
+
+    fn as_csv(&self) -> String {
+        let mut text =
+            "by,id,name,turns,input_tokens,cached_tokens,output_tokens,cost,currency".to_owned();
+        for (by, lines) in &self.lists {
+            for line in lines {
+                let named = self.named(*by, &line.name);
+                let cost = line.cost.map(|cost| decimal(cost, decimals(cost)));
+                let cells = [
+                    by.as_str().to_owned(),
+                    named.id,
+                    named.name.unwrap_or_default(),
+                    line.turns.to_string(),
+                    line.usage.input_tokens.to_string(),
+                    line.usage.cached_tokens.to_string(),
+                    line.usage.output_tokens.to_string(),
+                    cost.clone().unwrap_or_default(),
+                    cost.map(|_| self.currency.to_string()).unwrap_or_default(),
+                ];
+                text.push('\n');
+                text.push_str(&cells.map(|cell| quoted(&cell)).join(","));
+            }
+        }
+        text
+    }
+
+    fn in_tables(&self) -> String {
+        let total = self.total();
+        if total == UsageLine::default() {
+            return format!("{}: nothing was used.", self.when());
+        }
+        let cost = total.cost.map_or_else(
+            || ", cost unknown".to_owned(),
+            |cost| format!(", {}", cost.in_currency(&self.currency)),
+        );
+        let turns = match total.turns {
+            1 => "1 turn".to_owned(),
+            turns => format!("{} turns", grouped(turns)),
+        };
+        let mut text = format!(
+            "{}: {turns}, {} tokens{cost}",
+            self.when(),
+            grouped(budget::tokens(total.usage))
+        );
+        for (by, lines) in &self.lists {
+            text.push_str("\n\n");
+            text.push_str(&self.one_table(*by, lines));
+        }
+        if total.cost.is_none() {
+            text.push_str("\n\n");
+            text.push_str(NO_PRICES);
+        }
+        text
+    }
+
+    fn when(&self) -> String {
+        let today = Local::now().date_naive();
+        if self.since == today {
+            format!("Today ({today})")
+        } else {
+            format!("{} to {today}", self.since)
+        }
+    }
+
+    fn one_table(&self, by: By, lines: &[UsageLine]) -> String {
+        let title = match by {
+            By::Agent => "AGENT",
+            By::Place => "PLACE",
+            By::Person => "PERSON",
+            By::Model => "MODEL",
+        };
+        // All amounts of a column have the same decimals, so that their points are in one line.
+        let costs = lines.iter().filter_map(|line| line.cost);
+        let places = costs.map(decimals).max().unwrap_or(2);
+        let cost = |cost: Money| format!("{} {}", decimal(cost, places), self.currency);
+        let row = |line: &UsageLine| {
+            [
+                self.named(by, &line.name).text(),
+                grouped(line.turns),
+                grouped(line.usage.input_tokens),
+                grouped(line.usage.cached_tokens),
+                grouped(line.usage.output_tokens),
+                line.cost.map_or_else(|| "-".to_owned(), cost),
+            ]
+        };
+        let columns = [
+            Column::Words(title),
+            Column::Number("TURNS"),
+            Column::Number("INPUT"),
+            Column::Number("CACHED"),
+            Column::Number("OUTPUT"),
+            Column::Number("COST"),
+        ];
+        table(columns, lines.iter().map(row).collect())
+    }
+}
+
+const NO_PRICES: &str =
+    "For costs, add prices to config.toml: [providers.<name>.prices], per million tokens.";
+
+/// A cell as RFC 4180 has it. A spreadsheet must not take a name for a formula.
+fn quoted(cell: &str) -> String {
+    let cell = match cell.chars().next() {
+        Some('=' | '+' | '-' | '@') => format!("'{cell}"),
+        _ => cell.to_owned(),
     };
-    let by = lists.iter().map(|(by, lines)| {
-        (
-            by.as_str().to_owned(),
-            lines.iter().map(line).collect::<Value>(),
-        )
-    });
-    json!({ "period": period.as_str(), "by": by.collect::<serde_json::Map<_, _>>() })
+    if cell.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell
+    }
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be() {
+        let check = |cell, expected: &str| assert_eq!(quoted(cell), expected);
+        check("Alice", "Alice");
+        check("Alice, \"Al\"", "\"Alice, \"\"Al\"\"\"");
+        check("=1+1", "'=1+1");
+        check("telegram:topic:-100:7", "telegram:topic:-100:7");
+    }
+
+    #[test]
+    fn days_are_dates_or_numbers() {
+        let today = Local::now().date_naive();
+        assert_eq!(first_day("1d"), Ok(today));
+        assert_eq!(first_day("14d"), Ok(today - Days::new(13)));
+        assert_eq!(first_day("2026-01-31").ok(), "2026-01-31".parse().ok());
+        for wrong in ["0d", "yesterday", "2999-01-01", "", "d"] {
+            assert!(first_day(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -1,39 +1,45 @@
-//! `/agent`: shows and switches the agent of a place.
+//! `/agent`: shows and switches the agent of a place, opens a place and closes it.
 
 use super::parse::AgentWish;
-use super::{Context, Effect, Outcome, agents};
+use super::texts::agent as texts;
+use super::{CommandError, Context, Effect, Handoff, Outcome, agents, truth};
 use crate::access::Role;
 use crate::agents::Agent;
+use crate::answering::{Answer, Silence};
+use crate::clock::now_ms;
+use crate::config::Groups;
 use crate::domain::UserError;
-use crate::routing::{self, Pin};
+use crate::routing::{self, FromChat, Opened, Pin, Rule};
+use crate::storage::StoreError;
 
-pub(super) fn run(wish: AgentWish, context: &Context<'_>) -> Result<Outcome, UserError> {
+pub(super) async fn run(wish: AgentWish, context: &Context<'_>) -> Result<Outcome, CommandError> {
     match wish {
-        AgentWish::Show => Ok(Outcome::say(show(context)).offering(agents::choices(context))),
-        AgentWish::Switch { to, once } => switch(context, &to, once),
-        AgentWish::Reset => reset(context),
+        AgentWish::Show => {
+            Ok(Outcome::say(show(context).await?).offering(agents::choices(context)))
+        }
+        AgentWish::Switch { to, once } => switch(context, &to, once).await,
+        AgentWish::Reset => reset(context).await,
+        AgentWish::Close => close(context).await,
     }
 }
 
-fn show(context: &Context<'_>) -> String {
-    let current = current(context);
-    let other = context.usable_agents().find(|agent| agent.id != current.id);
+async fn show(context: &Context<'_>) -> Result<String, StoreError> {
     if let Some(closed) = context.closed {
-        return super::not_for_you(context, closed).to_string();
+        return Ok(super::not_for_you(context, closed).to_string());
     }
-    match other {
-        None => format!("{} answers here ({}).", who(current), context.route.rule),
-        Some(other) => format!(
-            "{} answers here ({}).\n`/agent {}` would give the place to {}; /agents lists everyone.",
-            who(current),
-            context.route.rule,
-            other.id,
-            other.label(),
-        ),
-    }
+    let answer = truth::now(context).await?;
+    let told = truth::tell(context, &answer);
+    let mut others = context.usable_agents();
+    let hint = match (&answer.silence, is_locked(context)) {
+        (_, true) | (Some(Silence::PlaceClosed), _) => None,
+        _ => others
+            .find(|agent| agent.id != context.route.agent)
+            .map(|other| texts::other(&other.id, &other.label())),
+    };
+    Ok(hint.map_or_else(|| told.clone(), |hint| format!("{told}\n{hint}")))
 }
 
-fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserError> {
+async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, CommandError> {
     refuse_where_locked(context)?;
     let agent = context
         .snapshot
@@ -44,65 +50,158 @@ fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, UserEr
     let already = match context.pin {
         // A turn may be using up the pin right now, so the wish is written anew.
         Some(pin) if pin.once => false,
-        Some(pin) => pin.agent == agent.id,
-        None => once && context.route.agent == agent.id,
+        Some(pin) => pin.agent == agent.id && context.is_open,
+        None => once && context.route.agent == agent.id && context.is_open,
     };
     if already {
-        return Ok(Outcome::say(format!(
-            "{} already answers here.",
-            who(agent)
-        )));
+        return Ok(Outcome::say(texts::already(&agent.label())));
     }
     let pin = Pin {
         agent: agent.id.clone(),
         once,
         set_by: context.inbound.origin.person.clone(),
+        set_by_name: Some(context.inbound.person_name.clone()),
+        set_at: now_ms(),
     };
-    let reply = match once {
-        true => format!(
-            "{} takes your next message here, and only that one.",
-            who(agent)
-        ),
-        false => format!(
-            "{} answers here from now on. `/agent reset` undoes that.",
-            who(agent)
-        ),
-    };
+    let opens = (!context.is_open && !once && truth::may_open(context)).then(|| opened(context));
+    let reply = switched(context, agent, &pin, opens.as_ref()).await?;
     let handoff = (agent.id != context.route.agent).then(|| handoff(context, agent));
     Ok(Outcome::of(
         reply,
         Effect::Pin {
             agent: agent.uid,
             pin,
+            opens,
             handoff,
         },
     ))
 }
 
-fn reset(context: &Context<'_>) -> Result<Outcome, UserError> {
+fn opened(context: &Context<'_>) -> Opened {
+    Opened {
+        by: context.inbound.origin.person.clone(),
+        by_name: Some(context.inbound.person_name.clone()),
+        at: now_ms(),
+    }
+}
+
+/// The reply to a switch. A limit that keeps the new agent from answering is told too.
+async fn switched(
+    context: &Context<'_>,
+    agent: &Agent,
+    pin: &Pin,
+    opens: Option<&Opened>,
+) -> Result<String, StoreError> {
+    let (label, this) = (agent.label(), truth::this(context));
+    let whose = if truth::is_members_own(context) {
+        texts::Whose::Members
+    } else {
+        texts::Whose::Everybodys
+    };
+    let told = match (pin.once, opens) {
+        (true, _) => texts::once(&label, (!context.is_open).then_some(this.as_str())),
+        (false, Some(_)) => texts::opened(&label, whose, &this),
+        (false, None) => texts::switched(&label, whose, &this),
+    };
+    let then = FromChat {
+        pin: Some(pin.clone()),
+        opened: opens.or(context.opened).cloned(),
+    };
+    let answer = truth::after(context, then).await?;
+    Ok(match answer.silence {
+        None => told,
+        Some(_) => format!("{told}\n{}", truth::tell(context, &answer)),
+    })
+}
+
+/// Takes the pin back. The place stays open.
+async fn reset(context: &Context<'_>) -> Result<Outcome, CommandError> {
     refuse_where_locked(context)?;
     let bound = routing::route(&context.snapshot.table, None, &context.inbound.origin);
     let Some(agent) = context.snapshot.registry.get(&bound.agent) else {
-        return Err(UserError::new("The config names no agent for this place."));
+        return Err(UserError::new(texts::NO_AGENT_IN_CONFIG).into());
     };
-    let reply = match context.pin {
-        Some(_) => format!("{} answers here again ({}).", who(agent), bound.rule),
-        None => format!(
-            "Nothing was switched here. {} answers ({}).",
-            who(agent),
-            bound.rule
-        ),
+    refuse_reset_that_closes(context, agent)?;
+    let then = FromChat {
+        pin: None,
+        opened: context.opened.cloned(),
     };
+    let answer = truth::after(context, then).await?;
     let handoff = context
         .pin
         .filter(|_| agent.id != context.route.agent)
         .map(|_| handoff(context, agent));
-    Ok(Outcome::of(reply, Effect::Unpin { handoff }))
+    Ok(Outcome::of(
+        reset_told(context, &answer),
+        Effect::Unpin { handoff },
+    ))
+}
+
+fn reset_told(context: &Context<'_>, answer: &Answer) -> String {
+    let (then, this) = (truth::tell(context, answer), truth::this(context));
+    let told = match (context.pin, &answer.silence) {
+        (None, _) => texts::nothing_switched(&then),
+        (Some(_), Some(Silence::PlaceClosed)) => texts::reset_and_silent(&this),
+        (Some(_), _) => texts::reset(&then),
+    };
+    // Only the way of people who may go it.
+    let may_close = truth::may_open(context)
+        && context.opened.is_some()
+        && answer.resolved.route.rule == Rule::Default;
+    match may_close {
+        true => format!("{told}\n{}", texts::may_close(&this)),
+        false => told,
+    }
+}
+
+async fn close(context: &Context<'_>) -> Result<Outcome, CommandError> {
+    if !truth::may_open(context) {
+        return Err(UserError::new(texts::CLOSE_NEEDS_ADMIN).into());
+    }
+    if context.inbound.origin.key.is_private() {
+        return Err(UserError::new(texts::CLOSE_IN_PRIVATE).into());
+    }
+    let this = truth::this(context);
+    let then = truth::after(context, FromChat::default()).await?;
+    Ok(match then.is_open {
+        true => Outcome::say(texts::open_by_config(&this, &opened_by(context, &then))),
+        false if !context.is_open => Outcome::say(texts::closed_before(&this)),
+        false => Outcome::of(texts::closed(&this), Effect::Close),
+    })
+}
+
+/// Why a place stays open.
+fn opened_by(context: &Context<'_>, then: &Answer) -> String {
+    match &then.resolved.route.rule {
+        Rule::Binding { matches, .. } if then.resolved.route.opens_place => {
+            texts::bound_by(matches)
+        }
+        _ => {
+            debug_assert_eq!(context.snapshot.config.access.groups, Groups::Open);
+            texts::ALL_GROUPS_OPEN.to_owned()
+        }
+    }
 }
 
 /// Locked places are changed by admins and owners only.
 pub(super) fn is_locked(context: &Context<'_>) -> bool {
     context.route.locked && context.role < Role::Admin
+}
+
+/// A reset to an agent that is not for everybody would close a shared place to some of its people,
+/// and only admins and owners close places.
+fn refuse_reset_that_closes(context: &Context<'_>, agent: &Agent) -> Result<(), UserError> {
+    if context.pin.is_some() && !may_reset(context) {
+        return Err(UserError::new(texts::reset_would_close(&agent.label())));
+    }
+    Ok(())
+}
+
+/// Whether the person may take the pin back.
+pub(super) fn may_reset(context: &Context<'_>) -> bool {
+    let table = &context.snapshot.table;
+    let bound = routing::route(table, None, &context.inbound.origin);
+    truth::may_open(context) || table.may_switch(&bound.agent, context.visit()).is_ok()
 }
 
 /// Nobody fetches an agent that is closed to them, or to others who can write in the place.
@@ -114,20 +213,17 @@ fn refuse_where_closed(context: &Context<'_>, agent: &Agent) -> Result<(), UserE
     if table.may_call(&agent.id, visit).is_err() {
         return Err(super::not_for_you(context, &closed));
     }
-    Err(UserError::new(match context.role {
-        Role::Owner => format!(
-            "{closed}, and guests can write here. To open it here, bind this place to it in config.toml, or write `who = \"guest\"` under [agents.{}].",
-            agent.id
-        ),
-        _ => format!("{closed}, and guests can write here. An owner can give this place to it."),
-    }))
+    let owners_agent = (context.role == Role::Owner).then_some(&agent.id);
+    Err(UserError::new(texts::not_for_guests(
+        &agent.label(),
+        &closed,
+        owners_agent,
+    )))
 }
 
 fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
     if is_locked(context) {
-        return Err(UserError::new(
-            "This place is locked to its agent; only an owner or admin can switch it.",
-        ));
+        return Err(UserError::new(texts::locked(&current(context).label())));
     }
     Ok(())
 }
@@ -141,22 +237,11 @@ fn unknown(context: &Context<'_>, word: &str) -> UserError {
         .map(|agent| format!("`/agent {}`", agent.id))
         .collect();
     let shown: String = word.chars().take(64).collect();
-    UserError::new(match near.is_empty() {
-        false => format!(
-            "No agent is called {shown}. Did you mean {}?",
-            near.join(" or ")
-        ),
-        true => {
-            let known: Vec<&str> = context
-                .usable_agents()
-                .map(|agent| agent.id.as_str())
-                .collect();
-            format!(
-                "No agent is called {shown}. There are: {}.",
-                known.join(", ")
-            )
-        }
-    })
+    let known: Vec<String> = context
+        .usable_agents()
+        .map(|agent| agent.id.to_string())
+        .collect();
+    UserError::new(texts::no_such_agent(&shown, &near, &known))
 }
 
 pub(super) fn current<'a>(context: &'a Context<'_>) -> &'a Agent {
@@ -166,13 +251,10 @@ pub(super) fn current<'a>(context: &'a Context<'_>) -> &'a Agent {
         .unwrap_or_else(|| registry.default_agent())
 }
 
-fn who(agent: &Agent) -> String {
-    format!("{} ({})", agent.label(), agent.id)
-}
-
-fn handoff(context: &Context<'_>, to: &Agent) -> String {
-    format!(
-        "{} handed this place from {} to {}",
-        context.inbound.person_name, context.route.agent, to.id
-    )
+fn handoff(context: &Context<'_>, to: &Agent) -> Handoff {
+    Handoff {
+        from: context.route.agent.clone(),
+        to: to.id.clone(),
+        role: context.role,
+    }
 }

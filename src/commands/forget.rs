@@ -1,7 +1,8 @@
 //! `/forget`: shows memories, and deletes the confirmed memory.
 
-use super::memory::{item, memory, reader};
+use super::memory::{memory, reader};
 use super::parse::ForgetWish;
+use super::texts::memory as texts;
 use super::{CommandError, Context, Effect, Outcome};
 use crate::access::Role;
 use crate::agents::memory::Entry;
@@ -18,7 +19,7 @@ const MOST_FOUND: u32 = 50;
 pub(super) async fn run(wish: ForgetWish, context: &Context<'_>) -> Result<Outcome, CommandError> {
     let (memory, reader) = (memory(context)?, reader(context));
     if reader.role() == Role::Guest && !reader.is_private() {
-        return Err(UserError::new("Only people I know can have something forgotten here.").into());
+        return Err(UserError::new(texts::GUESTS_CANNOT_FORGET).into());
     }
     match wish {
         ForgetWish::Find(text) => {
@@ -29,7 +30,7 @@ pub(super) async fn run(wish: ForgetWish, context: &Context<'_>) -> Result<Outco
         ForgetWish::Confirmed(id) => {
             let entry = one(&memory, &reader, id).await?;
             let forgetting = memory.forgetting(&reader, std::slice::from_ref(&entry));
-            let reply = format!("{} forgot this:\n{}", memory.agent().label(), item(&entry));
+            let reply = texts::forgotten(&memory.agent().label(), &entry);
             Ok(Outcome::of(reply, Effect::Forget(forgetting)))
         }
     }
@@ -39,8 +40,8 @@ async fn one(memory: &Memory, reader: &Reader, id: i64) -> Result<Entry, Command
     let label = memory.agent().label();
     match memory.own(reader, id).await? {
         Some(entry) if memory.may_forget(reader, &entry) => Ok(entry),
-        Some(_) => Err(UserError::new(OF_OTHERS).into()),
-        None => Err(UserError::new(format!("{label} saved nothing with the number {id}.")).into()),
+        Some(_) => Err(UserError::new(texts::OF_OTHERS).into()),
+        None => Err(UserError::new(texts::no_such_number(&label, id)).into()),
     }
 }
 
@@ -64,27 +65,16 @@ fn found(memory: &Memory, reader: &Reader, entries: &[Entry]) -> Result<Outcome,
         .iter()
         .filter(is_own)
         .any(|entry| entry.path.is_none());
-    Err(UserError::new(match in_file {
-        _ if of_others => OF_OTHERS.to_owned(),
-        Some(path) => format!(
-            "{label} saved nothing like that, but {path} has it. Ask the agent to change its file."
-        ),
-        None => format!("{label} saved nothing like that."),
+    Err(UserError::new(match of_others {
+        true => texts::OF_OTHERS.to_owned(),
+        false => texts::nothing_like_that(&label, in_file),
     }))
 }
 
-/// The answer about memories that the person sees but did not have saved.
-const OF_OTHERS: &str = "Somebody else had that remembered. An owner can have it forgotten.";
-
 fn shown(entries: &[Entry]) -> Outcome {
-    let list = entries.iter().map(item).collect::<Vec<_>>().join("\n");
     let choices = entries.iter().map(|entry| Choice {
         label: format!("Forget {}", entry.id),
         command: format!("/forget {} yes", entry.id),
     });
-    let first = entries.first().map_or(0, |entry| entry.id);
-    Outcome::say(format!(
-        "{list}\n\nNothing is forgotten yet. `/forget {first} yes` does it."
-    ))
-    .offering(choices.collect())
+    Outcome::say(texts::to_forget(entries)).offering(choices.collect())
 }

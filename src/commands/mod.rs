@@ -4,46 +4,52 @@
 //! together with the reply and the closed inbox row. So a command cut short by the end of the
 //! process simply runs again.
 
+mod again;
 mod agent;
 mod agents;
+pub(crate) mod first_minute;
 mod forget;
-mod help;
 mod memory;
 mod model;
 mod pair;
 mod parse;
 mod queue;
 mod reach;
+mod reload;
 mod remember;
 mod retry;
 mod skills;
 mod specs;
+mod start;
 mod status;
 mod stop;
+pub(crate) mod texts;
+mod truth;
 mod usage;
 mod whoami;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rusqlite::Transaction;
 
-use crate::access::{NotForYou, Role, Standing, people};
+use crate::access::people::{self, Decider, Decision};
+use crate::access::{NotForYou, Role, Standing};
 use crate::agents::memory::{Forgetting, Saving};
 use crate::agents::{Agent, Memories, Source};
 use crate::channels::Choice;
 use crate::config::ModelRef;
 use crate::delivery::undelivered::{self, Undelivered, When};
-use crate::domain::{AgentUid, Inbound, PersonId, SessionKey, UserError};
-use crate::home::{Snapshot, Snapshots};
+use crate::domain::{AgentId, AgentUid, Inbound, PersonId, SessionKey, UserError};
+use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
-use crate::records::decisions::{self, Decision};
-use crate::records::{inbox, journal, model_overrides, transcript};
-use crate::routing::{Pin, Route, Visit, pins};
+use crate::records::{decisions, guest_notices, inbox, journal, model_overrides, transcript};
+use crate::routing::{Opened, Pin, Route, Visit, openings, pins};
 use crate::storage::{Db, StoreError};
 
 pub(crate) use parse::{Command, Parsed, parse};
-pub use specs::{Argument, Audience, Offers, SPECS, Spec};
+pub use specs::{Argument, Audience, Group, Offers, SPECS, Spec};
 
 /// The services of commands.
 pub struct CommandServices {
@@ -51,6 +57,9 @@ pub struct CommandServices {
     pub snapshots: Snapshots,
     pub memories: Memories,
     pub sessions: Sessions,
+    /// The home folder.
+    pub home: PathBuf,
+    pub reload: ReloadHandle,
     pub started_at: i64,
 }
 
@@ -65,6 +74,10 @@ pub struct Context<'a> {
     pub standing: &'a Standing,
     pub route: &'a Route,
     pub pin: Option<&'a Pin>,
+    /// Set when the place was opened from chat.
+    pub opened: Option<&'a Opened>,
+    /// The bot answers in this place at all. Owners and admins use commands in closed places too.
+    pub is_open: bool,
     /// Set when the agent of the place is closed to the person.
     pub closed: Option<&'a NotForYou>,
 }
@@ -97,26 +110,43 @@ pub struct Outcome {
     /// Fitting commands, for platforms with buttons.
     pub choices: Vec<Choice>,
     pub effect: Effect,
+    /// The reply to a pressed button replaces the message with the button.
+    pub is_in_place: bool,
+}
+
+/// A place changes hands.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Handoff {
+    pub from: AgentId,
+    pub to: AgentId,
+    /// The role of the person behind it.
+    pub role: Role,
 }
 
 /// The change a command makes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
     Nothing,
-    /// Gives the place to an agent; the text marks the handoff in the transcript.
+    /// Gives the place to an agent; the transcript tells of the handoff.
     Pin {
         agent: AgentUid,
         pin: Pin,
-        handoff: Option<String>,
+        /// Opens the place too.
+        opens: Option<Opened>,
+        handoff: Option<Handoff>,
     },
     Unpin {
-        handoff: Option<String>,
+        handoff: Option<Handoff>,
     },
+    /// Takes back the opening of the place, and its pin.
+    Close,
     StartAnew,
     ChooseModel(ModelRef),
     ResetModel,
-    Approve {
+    /// Lets in or turns away the guest with this code.
+    Decide {
         code: String,
+        decision: Decision,
     },
     /// Takes a pairing back.
     Revoke(PersonId),
@@ -124,6 +154,8 @@ pub enum Effect {
     CallOff(Vec<i64>),
     /// Sends these again.
     Retry(Vec<Undelivered>),
+    /// Has the messages of these inbox rows answered once more.
+    Again(Vec<i64>),
     Remember(Saving),
     Forget(Forgetting),
 }
@@ -138,11 +170,20 @@ impl Outcome {
             reply: reply.into(),
             choices: Vec::new(),
             effect,
+            is_in_place: false,
         }
     }
 
     fn offering(self, choices: Vec<Choice>) -> Self {
         Outcome { choices, ..self }
+    }
+
+    /// Replaces the message whose button was pressed.
+    fn in_place(self) -> Self {
+        Outcome {
+            is_in_place: true,
+            ..self
+        }
     }
 }
 
@@ -161,8 +202,8 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         return Err(not_for_you(context, closed).into());
     }
     match command {
-        Command::Agent(wish) => agent::run(wish, context).map_err(CommandError::from),
-        Command::Agents => Ok(agents::run(context)),
+        Command::Agent(wish) => agent::run(wish, context).await,
+        Command::Agents => agents::run(context).await,
         Command::Stop(which) => Ok(stop::run(which, context)),
         Command::Queue(wish) => Ok(queue::run(wish, context)),
         Command::Model(wish) => model::run(wish, context).await,
@@ -171,11 +212,14 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::New => start_anew(context).await,
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
         Command::Usage(period) => Ok(Outcome::say(usage::run(period, context).await?)),
-        Command::Help => Ok(Outcome::say(help::run(context.standing.role()))),
+        Command::Start => Ok(Outcome::say(start::run(context))),
+        Command::Help => Ok(Outcome::say(texts::help::help(context.standing.role()))),
         Command::Pair(wish) => pair::run(wish, context).await,
         Command::Unpair(person) => pair::revoke(person, context).await,
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
+        Command::Reload => reload::run(context).await,
         Command::Retry => retry::run(context).await,
+        Command::Again(id) => again::run(id, context).await,
         Command::Memory => memory::run(context).await,
         Command::Remember { text, visibility } => remember::run(&text, visibility, context).await,
         Command::Forget(wish) => forget::run(wish, context).await,
@@ -188,16 +232,22 @@ pub(crate) fn not_for_you(context: &Context<'_>, closed: &NotForYou) -> UserErro
         .usable_agents()
         .map(|agent| format!("`/agent {}`", agent.id))
         .collect();
-    UserError::new(match open.as_slice() {
-        [] => format!("{closed}. Ask an owner if you need it."),
-        open => format!("{closed}. Open to you here: {}.", open.join(", ")),
-    })
+    let label = truth::label(context, &closed.agent);
+    UserError::new(texts::agent::not_for_you(&label, closed, &open))
 }
 
 impl Effect {
     /// Whether the effect changes the place's pin.
     pub fn changes_pin(&self) -> bool {
-        matches!(self, Effect::Pin { .. } | Effect::Unpin { .. })
+        matches!(
+            self,
+            Effect::Pin { .. } | Effect::Unpin { .. } | Effect::Close
+        )
+    }
+
+    /// Whether a guest was let in or turned away.
+    pub fn decides(&self) -> bool {
+        matches!(self, Effect::Decide { .. } | Effect::Revoke(_))
     }
 
     /// Whether words leave the database for good.
@@ -221,6 +271,14 @@ impl Effect {
         )
     }
 
+    /// Inbox rows that wait again.
+    pub fn again(&self) -> Vec<i64> {
+        match self {
+            Effect::Again(ids) => ids.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Rows back in the outbox, by place.
     pub fn retried(&self) -> BTreeMap<SessionKey, usize> {
         match self {
@@ -236,14 +294,22 @@ impl Effect {
             Effect::Pin {
                 agent,
                 pin,
+                opens,
                 handoff,
             } => {
                 pins::set(tx, place, *agent, pin, now)?;
-                mark(tx, place, handoff.as_deref(), now)
+                if let Some(opened) = opens {
+                    openings::set(tx, place, opened)?;
+                }
+                note_handoff(tx, inbound, handoff.as_ref(), now)
             }
             Effect::Unpin { handoff } => {
                 pins::clear(tx, place)?;
-                mark(tx, place, handoff.as_deref(), now)
+                note_handoff(tx, inbound, handoff.as_ref(), now)
+            }
+            Effect::Close => {
+                pins::clear(tx, place)?;
+                openings::clear(tx, place)
             }
             Effect::StartAnew => {
                 model_overrides::clear(tx, place)?;
@@ -253,18 +319,31 @@ impl Effect {
                 model_overrides::set(tx, place, model, &inbound.origin.person, now)
             }
             Effect::ResetModel => model_overrides::clear(tx, place),
-            Effect::Approve { code } => {
-                people::approve(tx, code, &inbound.origin.person.to_string(), now).map(drop)
+            Effect::Decide { code, decision } => {
+                let by = Decider {
+                    id: inbound.origin.person.to_string(),
+                    name: inbound.person_name.clone(),
+                };
+                people::decide(tx, code, *decision, &by, now)?;
+                inbound.extras.pressed.as_ref().map_or(Ok(()), |pressed| {
+                    guest_notices::forget_pressed(tx, place, pressed)
+                })
             }
             Effect::Revoke(person) => people::revoke(tx, person).map(drop),
             Effect::CallOff(ids) => {
                 // `ids` lacks the rows absorbed by a turn of an earlier process; the journal has
                 // them.
                 inbox::call_off(tx, &journal::with_members(tx, ids)?, now)?;
-                ids.iter()
-                    .try_for_each(|id| decisions::note(tx, place, *id, Decision::Stopped, now))
+                ids.iter().try_for_each(|id| {
+                    decisions::note(tx, place, *id, decisions::Decision::Stopped, now)
+                })
             }
             Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
+            Effect::Again(ids) => {
+                inbox::reopen(tx, ids)?;
+                // The next end of the turn writes the question again.
+                transcript::take_back(tx, ids)
+            }
             Effect::Remember(saving) => saving.write(tx).map(drop),
             Effect::Forget(forgetting) => forgetting.write(tx).map(drop),
         }
@@ -276,26 +355,22 @@ async fn start_anew(context: &Context<'_>) -> Result<Outcome, CommandError> {
     reach::may_start_anew(context).await?;
     let (agent, chosen) = model::here(context).await?;
     let reply = match chosen.source {
-        Source::Override => format!(
-            "{NEW}\n{} uses `{}` again.",
-            agent.label(),
-            agent.models.model
-        ),
-        Source::Agent | Source::Default => NEW.to_owned(),
+        Source::Override => {
+            texts::work::new_with_model(&agent.label(), &agent.models.model.to_string())
+        }
+        Source::Agent | Source::Default => texts::work::NEW.to_owned(),
     };
     Ok(Outcome::of(reply, Effect::StartAnew))
 }
 
-fn mark(
+fn note_handoff(
     tx: &Transaction<'_>,
-    place: &SessionKey,
-    handoff: Option<&str>,
+    inbound: &Inbound,
+    handoff: Option<&Handoff>,
     now: i64,
 ) -> rusqlite::Result<()> {
-    handoff.map_or(Ok(()), |handoff| {
-        transcript::append_mark(tx, place, None, handoff, now)
+    handoff.map_or(Ok(()), |Handoff { from, to, role }| {
+        let text = format!("from {from} to {to}");
+        transcript::append_handoff(tx, (inbound, *role), &text, now)
     })
 }
-
-const NEW: &str =
-    "A fresh conversation begins here. What was said before is kept, but I no longer look at it.";

@@ -2,6 +2,7 @@
 
 use super::agent::{current, is_locked};
 use super::parse::ModelWish;
+use super::texts::{agent as texts, words};
 use super::{CommandError, Context, Effect, Outcome};
 use crate::agents::{Agent, Chosen, Source};
 use crate::channels::Choice;
@@ -22,9 +23,8 @@ pub(super) async fn list(context: &Context<'_>) -> Result<Outcome, CommandError>
         .map(|model| line(context, agent, &chosen, model))
         .collect();
     let text = format!(
-        "{} can use:\n{}\n\n{}",
-        agent.label(),
-        lines.join("\n"),
+        "{}\n\n{}",
+        texts::models(&agent.label(), &lines),
         advice(agent, &chosen)
     );
     Ok(Outcome::say(with_ignored(text, &chosen)).offering(choices(agent, &chosen)))
@@ -34,13 +34,9 @@ pub(super) async fn run(wish: ModelWish, context: &Context<'_>) -> Result<Outcom
     let (agent, chosen) = here(context).await?;
     match wish {
         ModelWish::Show => {
-            let text = format!(
-                "{} uses `{}` here ({}).\n{}",
-                agent.label(),
-                chosen.model,
-                chosen.source,
-                advice(agent, &chosen)
-            );
+            let (model, source) = (words::model_used(&chosen.model), chosen.source.to_string());
+            let here = texts::model_here(&agent.label(), &model, &source);
+            let text = format!("{here}\n{}", advice(agent, &chosen));
             Ok(Outcome::say(with_ignored(text, &chosen)).offering(choices(agent, &chosen)))
         }
         ModelWish::Choose(word) => Ok(choose(context, agent, &chosen, &word)?),
@@ -72,15 +68,12 @@ fn choose(
     refuse_where_locked(context)?;
     let model = find(agent, word)?;
     if chosen.source == Source::Override && chosen.model == *model {
-        return Ok(Outcome::say(format!(
-            "{} already uses `{model}` here.",
-            agent.label()
+        return Ok(Outcome::say(texts::model_already(
+            &agent.label(),
+            &model.to_string(),
         )));
     }
-    let reply = format!(
-        "{} uses `{model}` here from now on. `/model reset` undoes that, and so does /new.",
-        agent.label()
-    );
+    let reply = texts::model_chosen(&agent.label(), &model.to_string());
     Ok(Outcome::of(reply, Effect::ChooseModel(model.clone())))
 }
 
@@ -88,21 +81,17 @@ fn reset(context: &Context<'_>, agent: &Agent, chosen: &Chosen) -> Result<Outcom
     refuse_where_locked(context)?;
     let was_set = chosen.source == Source::Override || chosen.ignored.is_some();
     let Chosen { model, source, .. } = agent.models.choose(None);
+    let (model, source) = (model.to_string(), source.to_string());
     let reply = match was_set {
-        true => format!("{} uses `{model}` here again ({source}).", agent.label()),
-        false => format!(
-            "No model was chosen here. {} uses `{model}` ({source}).",
-            agent.label()
-        ),
+        true => texts::model_reset(&agent.label(), &model, &source),
+        false => texts::no_model_chosen(&agent.label(), &model, &source),
     };
     Ok(Outcome::of(reply, Effect::ResetModel))
 }
 
 fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
     if is_locked(context) {
-        Err(UserError::new(
-            "This place is locked; only an owner can change its model.",
-        ))
+        Err(UserError::new(texts::MODEL_LOCKED))
     } else {
         Ok(())
     }
@@ -115,7 +104,7 @@ fn find<'a>(agent: &'a Agent, word: &str) -> Result<&'a ModelRef, UserError> {
         return usable
             .iter()
             .find(|model| self::mark(model) == mark)
-            .ok_or_else(|| UserError::new(STALE));
+            .ok_or_else(|| UserError::new(texts::STALE_MODEL));
     }
     usable
         .iter()
@@ -168,7 +157,7 @@ fn line(context: &Context<'_>, agent: &Agent, chosen: &Chosen, model: &ModelRef)
     }
     if let Some(rest) = context.snapshot.models.rests_for(model) {
         marks.push(format!(
-            "not asked for {} s after a failure",
+            "resting for {} s after a failure",
             rest.as_secs().max(1)
         ));
     }
@@ -186,17 +175,20 @@ fn line(context: &Context<'_>, agent: &Agent, chosen: &Chosen, model: &ModelRef)
 }
 
 fn advice(agent: &Agent, chosen: &Chosen) -> String {
-    match agent.models.usable.iter().find(|model| **model != chosen.model) {
-        Some(_) if chosen.source == Source::Override => format!("`/model reset` goes back to `{}`.", agent.models.model),
-        Some(other) => format!("`/model {other}` would choose that one for this place."),
-        None => "There is no other. An owner can add more with `models` under a provider in config.toml.".to_owned(),
+    let mut usable = agent.models.usable.iter();
+    match usable.find(|model| **model != chosen.model) {
+        Some(_) if chosen.source == Source::Override => {
+            texts::model_back(&agent.models.model.to_string())
+        }
+        Some(other) => texts::other_model(&other.to_string()),
+        None => texts::NO_OTHER_MODEL.to_owned(),
     }
 }
 
 fn with_ignored(text: String, chosen: &Chosen) -> String {
     match &chosen.ignored {
         Some(ignored) => {
-            format!("{text}\n`{ignored}` was chosen here, but it is no longer offered.")
+            format!("{text}\n{}", texts::model_not_offered(&ignored.to_string()))
         }
         None => text,
     }
@@ -210,20 +202,9 @@ fn unknown(agent: &Agent, word: &str) -> UserError {
         .map(ModelRef::to_string)
         .collect();
     let shown: String = word.chars().take(64).collect();
-    UserError::new(match nearest(word, names.iter().map(String::as_str)) {
-        Some(near) => format!(
-            "{} has no model `{shown}`. Did you mean `/model {near}`? /models lists all.",
-            agent.label()
-        ),
-        None => format!(
-            "{} has no model `{shown}`. There are: {}.",
-            agent.label(),
-            names.join(", ")
-        ),
-    })
+    let near = nearest(word, names.iter().map(String::as_str));
+    UserError::new(texts::no_such_model(&agent.label(), &shown, near, &names))
 }
-
-const STALE: &str = "This model is no longer there. /models lists what is.";
 
 #[cfg(test)]
 mod tests {

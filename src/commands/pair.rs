@@ -1,9 +1,9 @@
 //! `/pair` and `/unpair`: an owner or admin sees who waits, lets a person in, and takes that back.
 
 use super::parse::PairWish;
-use super::{CommandError, Context, Effect, Outcome};
+use super::{CommandError, Context, Effect, Outcome, first_minute};
 use crate::access::Role;
-use crate::access::people::{self, Member, Waiting};
+use crate::access::people::{self, Acquaintance, Decided, Decider, Decision, Member, Waiting};
 use crate::channels::Choice;
 use crate::clock::now_ms;
 use crate::domain::{PersonId, UserError};
@@ -16,25 +16,61 @@ pub(super) async fn run(wish: PairWish, context: &Context<'_>) -> Result<Outcome
     match wish {
         PairWish::List => list(context).await,
         PairWish::Show(code) => {
-            let known = waiting(context, &code).await?;
-            let reply = format!(
-                "{} (`{}`) has this code. Nobody is let in yet: `/pair {code} yes` does it.",
-                known.name, known.person
-            );
-            let choice = Choice {
-                label: "Let in".into(),
-                command: format!("/pair {code} yes"),
+            let known = match guest_of(context, &code).await? {
+                Guest::Waits(known) => known,
+                Guest::Decided(told) => return Ok(told),
             };
-            Ok(Outcome::say(reply).offering(vec![choice]))
+            let choices = first_minute::decisions(&code);
+            Ok(Outcome::say(first_minute::shown(&known, &code)).offering(choices))
         }
-        PairWish::Confirmed(code) => {
-            let known = waiting(context, &code).await?;
-            let reply = format!(
-                "{} (`{}`) may now write to me. `/unpair {}` takes it back.",
-                known.name, known.person, known.person
-            );
-            Ok(Outcome::of(reply, Effect::Approve { code }))
-        }
+        PairWish::LetIn(code) => decide(context, code, Decision::LetIn).await,
+        PairWish::TurnAway(code) => decide(context, code, Decision::TurnedAway).await,
+    }
+}
+
+async fn decide(
+    context: &Context<'_>,
+    code: String,
+    decision: Decision,
+) -> Result<Outcome, CommandError> {
+    let known = match guest_of(context, &code).await? {
+        Guest::Waits(known) => known,
+        Guest::Decided(told) => return Ok(told),
+    };
+    let reply = first_minute::decided(&Decided {
+        known,
+        code: code.clone(),
+        decision,
+        decider: Some(Decider {
+            id: context.inbound.origin.person.to_string(),
+            name: context.inbound.person_name.clone(),
+        }),
+        first_message: None,
+    });
+    Ok(Outcome::of(reply, Effect::Decide { code, decision }).in_place())
+}
+
+/// The guest with a code.
+enum Guest {
+    Waits(Acquaintance),
+    /// Somebody else was faster, or nobody was fast enough.
+    Decided(Outcome),
+}
+
+async fn guest_of(context: &Context<'_>, code: &str) -> Result<Guest, CommandError> {
+    let code = code.to_owned();
+    let read = move |connection: &rusqlite::Connection| {
+        Ok((
+            people::of_code(connection, &code, now_ms())?,
+            people::decided(connection, &code)?,
+        ))
+    };
+    match context.services.db.read(read).await? {
+        (Some(known), _) => Ok(Guest::Waits(known)),
+        (None, Some(decided)) => Ok(Guest::Decided(
+            Outcome::say(first_minute::decided(&decided)).in_place(),
+        )),
+        (None, None) => Err(UserError::new(first_minute::NO_SUCH_CODE).into()),
     }
 }
 
@@ -66,16 +102,6 @@ fn refuse_others(context: &Context<'_>) -> Result<(), UserError> {
         return Err(UserError::new("Only an owner or admin can let people in."));
     }
     Ok(())
-}
-
-async fn waiting(context: &Context<'_>, code: &str) -> Result<people::Acquaintance, CommandError> {
-    let code = code.to_owned();
-    let found = context
-        .services
-        .db
-        .read(move |connection| people::of_code(connection, &code, now_ms()))
-        .await?;
-    found.ok_or_else(|| UserError::new(NO_SUCH_CODE).into())
 }
 
 async fn list(context: &Context<'_>) -> Result<Outcome, CommandError> {
@@ -124,5 +150,3 @@ fn listed(waiting: &[Waiting], members: &[Member], now: i64) -> String {
         )
     )
 }
-
-const NO_SUCH_CODE: &str = "No code like that is open. A code counts for one hour; the person gets a new one by writing to the bot again.";

@@ -1,6 +1,7 @@
 //! Reads a command line. Pure.
 
 use super::SPECS;
+use super::texts::help as texts;
 use crate::config::Visibility;
 use crate::domain::{PersonId, UserError, nearest};
 use crate::records::ledger::Period;
@@ -27,10 +28,14 @@ pub(crate) enum Command {
     Queue(QueueWish),
     Status,
     Usage(Period),
+    Start,
     Help,
     Pair(PairWish),
     Unpair(PersonId),
+    Reload,
     Retry,
+    /// Has a failed message answered once more, by its inbox row.
+    Again(i64),
     Skills,
     Memory,
     Remember {
@@ -51,6 +56,7 @@ impl Command {
             | Command::New
             | Command::Stop(_)
             | Command::Queue(_)
+            | Command::Again(_)
             | Command::Status
             | Command::Skills
             | Command::Memory
@@ -60,9 +66,11 @@ impl Command {
             | Command::Agents
             | Command::Whoami
             | Command::Usage(_)
+            | Command::Start
             | Command::Help
             | Command::Pair(_)
             | Command::Unpair(_)
+            | Command::Reload
             | Command::Retry => false,
         }
     }
@@ -84,7 +92,8 @@ pub(crate) enum PairWish {
     /// Show the person of the code first.
     Show(String),
     /// The person was shown before.
-    Confirmed(String),
+    LetIn(String),
+    TurnAway(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +101,7 @@ pub(crate) enum AgentWish {
     Show,
     Switch { to: String, once: bool },
     Reset,
+    Close,
 }
 
 /// The subject of `/stop`.
@@ -138,22 +148,24 @@ pub(crate) fn parse(text: &str) -> Parsed {
         ("new", _) => Parsed::Command(Command::New),
         ("stop", "") => Parsed::Command(Command::Stop(Which::Current)),
         ("stop", "all") => Parsed::Command(Command::Stop(Which::All)),
-        ("stop", _) => Parsed::Mistaken(UserError::new(
-            "Write `/stop` for what is being done, or `/stop all` for everything that waits too.",
-        )),
+        ("stop", _) => Parsed::Mistaken(UserError::new(texts::STOP)),
         ("queue", "") => Parsed::Command(Command::Queue(QueueWish::Show)),
         ("queue", "clear") => Parsed::Command(Command::Queue(QueueWish::Clear)),
-        ("queue", _) => Parsed::Mistaken(UserError::new(
-            "Write `/queue` to see what waits, or `/queue clear` to let go of it.",
-        )),
+        ("queue", _) => Parsed::Mistaken(UserError::new(texts::QUEUE)),
         ("status", _) => Parsed::Command(Command::Status),
         ("usage", rest) => usage(rest),
-        // Telegram sends /start when a person opens the bot for the first time.
-        ("help" | "start", _) => Parsed::Command(Command::Help),
+        // Telegram sends /start when a person opens the bot for the first time, and with a payload
+        // after a link. A payload has no meaning here.
+        ("start", _) => Parsed::Command(Command::Start),
+        ("help", _) => Parsed::Command(Command::Help),
         ("pair", rest) => pair(rest),
         ("unpair", rest) => unpair(rest),
         ("skills", _) => Parsed::Command(Command::Skills),
-        ("retry", _) => Parsed::Command(Command::Retry),
+        ("reload", _) => Parsed::Command(Command::Reload),
+        ("retry", rest) => Parsed::Command(match rest.parse() {
+            Ok(id) => Command::Again(id),
+            Err(_) => Command::Retry,
+        }),
         ("memory", _) => Parsed::Command(Command::Memory),
         ("remember", rest) => remember(rest),
         ("forget", rest) => forget(rest),
@@ -169,11 +181,7 @@ fn usage(rest: &str) -> Parsed {
             .find(|period| period.as_str() == word),
     };
     period.map_or_else(
-        || {
-            Parsed::Mistaken(UserError::new(
-                "Write `/usage` for today, or `/usage 7d` or `/usage 30d` for the last days.",
-            ))
-        },
+        || Parsed::Mistaken(UserError::new(texts::USAGE)),
         |period| Parsed::Command(Command::Usage(period)),
     )
 }
@@ -183,6 +191,7 @@ fn agent(rest: &str) -> Parsed {
     Parsed::Command(Command::Agent(match words.as_slice() {
         [] => AgentWish::Show,
         ["reset"] => AgentWish::Reset,
+        ["close"] => AgentWish::Close,
         // A name may have several words, so everything but a last `once` is the name.
         [name @ .., "once"] if !name.is_empty() => AgentWish::Switch {
             to: name.join(" "),
@@ -205,9 +214,7 @@ fn remember(rest: &str) -> Parsed {
         (None, None) => (None, rest),
     };
     match text {
-        "" => Parsed::Mistaken(UserError::new(
-            "What should be remembered? Write it like this: `/remember Ann likes tea`.",
-        )),
+        "" => Parsed::Mistaken(UserError::new(texts::REMEMBER)),
         text => Parsed::Command(Command::Remember {
             text: text.to_owned(),
             visibility,
@@ -228,7 +235,8 @@ fn pair(rest: &str) -> Parsed {
     match words.as_slice() {
         [] => Parsed::Command(Command::Pair(PairWish::List)),
         [code] => Parsed::Command(Command::Pair(PairWish::Show((*code).to_owned()))),
-        [code, "yes"] => Parsed::Command(Command::Pair(PairWish::Confirmed((*code).to_owned()))),
+        [code, "yes"] => Parsed::Command(Command::Pair(PairWish::LetIn((*code).to_owned()))),
+        [code, "no"] => Parsed::Command(Command::Pair(PairWish::TurnAway((*code).to_owned()))),
         _ => Parsed::Mistaken(UserError::new(
             "Write `/pair` to see who waits, or `/pair ABCD2345` for one code.",
         )),
@@ -249,9 +257,7 @@ fn forget(rest: &str) -> Parsed {
     let number = |word: &str| word.parse::<i64>().ok();
     Parsed::Command(Command::Forget(match words.as_slice() {
         [] => {
-            return Parsed::Mistaken(UserError::new(
-                "What should be forgotten? Write words of it, such as `/forget tea`, or its number; /memory shows the newest.",
-            ));
+            return Parsed::Mistaken(UserError::new(texts::FORGET));
         }
         [id] if let Some(id) = number(id) => ForgetWish::Show(id),
         [id, "yes"] if let Some(id) = number(id) => ForgetWish::Confirmed(id),
@@ -260,13 +266,11 @@ fn forget(rest: &str) -> Parsed {
 }
 
 fn no_such_command(name: &str) -> UserError {
-    let meant = nearest(name, SPECS.iter().map(|spec| spec.name));
-    UserError::new(match meant {
-        Some(meant) => {
-            format!("There is no command /{name}. Did you mean /{meant}? /help lists all of them.")
-        }
-        None => format!("There is no command /{name}. /help lists all of them."),
-    })
+    if matches!(name, "topic" | "topics") {
+        return UserError::new(texts::TOPIC);
+    }
+    let known = SPECS.iter().map(|spec| spec.name).chain(["topic"]);
+    UserError::new(texts::no_such_command(name, nearest(name, known)))
 }
 
 #[cfg(test)]
@@ -290,6 +294,7 @@ mod tests {
         check("  /Agent   Rose  ", switch("Rose", false));
         check("/agent night desk once", switch("night desk", true));
         check("/agent reset", Command::Agent(AgentWish::Reset));
+        check("/agent close", Command::Agent(AgentWish::Close));
         check("/agents", Command::Agents);
         check("/models", Command::Models);
         check("/model", Command::Model(ModelWish::Show));
@@ -308,14 +313,18 @@ mod tests {
         check("/usage", Command::Usage(Period::Today));
         check("/usage today", Command::Usage(Period::Today));
         check("/usage 30D", Command::Usage(Period::Month));
-        check("/start", Command::Help);
+        check("/help", Command::Help);
+        check("/start", Command::Start);
+        check("/start abc_-123", Command::Start);
+        check("/reload", Command::Reload);
         check("/retry", Command::Retry);
         let code = || "ABCD2345".to_owned();
         check("/pair", Command::Pair(PairWish::List));
         check("/pair ABCD2345", Command::Pair(PairWish::Show(code())));
+        check("/pair ABCD2345 yes", Command::Pair(PairWish::LetIn(code())));
         check(
-            "/pair ABCD2345 yes",
-            Command::Pair(PairWish::Confirmed(code())),
+            "/pair ABCD2345 no",
+            Command::Pair(PairWish::TurnAway(code())),
         );
         check(
             "/unpair telegram:5",
@@ -372,9 +381,11 @@ mod tests {
         };
         insta::assert_snapshot!(told("/agnet rose"), @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
         insta::assert_snapshot!(told("/frobnicate"), @"There is no command /frobnicate. /help lists all of them.");
-        insta::assert_snapshot!(told("/usage year"), @"Write `/usage` for today, or `/usage 7d` or `/usage 30d` for the last days.");
-        insta::assert_snapshot!(told("/remember --global"), @"What should be remembered? Write it like this: `/remember Ann likes tea`.");
-        insta::assert_snapshot!(told("/forget"), @"What should be forgotten? Write words of it, such as `/forget tea`, or its number; /memory shows the newest.");
+        assert_eq!(told("/usage year"), texts::USAGE);
+        assert_eq!(told("/remember --global"), texts::REMEMBER);
+        assert_eq!(told("/forget"), texts::FORGET);
+        assert_eq!(told("/topics"), texts::TOPIC);
+        insta::assert_snapshot!(told("/topc"), @"There is no command /topc. Did you mean /topic? /help lists all of them.");
         insta::assert_snapshot!(told("/pair AB CD"), @"Write `/pair` to see who waits, or `/pair ABCD2345` for one code.");
         insta::assert_snapshot!(told("/unpair bob"), @"Who is to leave? Write the id, such as `/unpair telegram:12345678`; `/pair` lists everyone who was let in.");
     }

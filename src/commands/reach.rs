@@ -3,6 +3,7 @@
 
 use rusqlite::Connection;
 
+use super::texts::work as texts;
 use super::{CommandError, Context};
 use crate::access::{Role, people};
 use crate::domain::UserError;
@@ -48,7 +49,7 @@ pub(super) async fn may_start_anew(context: &Context<'_>) -> Result<(), CommandE
         .chain(subagents);
     let others_work = !split(context, open).beyond.is_empty();
     if others_work || speaks_above(context).await? {
-        return Err(UserError::new(OTHERS_TALK).into());
+        return Err(UserError::new(texts::OTHERS_TALK).into());
     }
     Ok(())
 }
@@ -70,19 +71,3 @@ async fn speaks_above(context: &Context<'_>) -> Result<bool, CommandError> {
     };
     Ok(context.services.db.read(look).await?)
 }
-
-/// Whose work goes on: `Alice's (owner)`.
-pub(super) fn whose(items: &[Item]) -> String {
-    let mut owners: Vec<String> = items
-        .iter()
-        .map(|item| format!("{}'s ({})", item.by, item.role))
-        .collect();
-    owners.dedup();
-    match owners.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
-        None => String::new(),
-    }
-}
-
-const OTHERS_TALK: &str = "This conversation is not yours alone: people with a higher role talk here too. A member can begin a fresh one with `/new`.";

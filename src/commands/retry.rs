@@ -1,5 +1,6 @@
 //! `/retry`: an owner has undelivered answers sent again, here or, from a private chat, everywhere.
 
+use super::texts::work as texts;
 use super::{CommandError, Context, Effect, Outcome};
 use crate::access::Role;
 use crate::delivery::undelivered::{self, Which};
@@ -7,7 +8,7 @@ use crate::domain::{SessionKey, UserError};
 
 pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> {
     if context.standing.role() != Role::Owner {
-        return Err(UserError::new("Only an owner can have something sent again.").into());
+        return Err(UserError::new(texts::RETRY_NEEDS_OWNER).into());
     }
     let which = meant(&context.inbound.origin.key);
     let rows = context
@@ -15,13 +16,10 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
         .db
         .read(move |connection| undelivered::list(connection, &which))
         .await?;
-    Ok(match rows.len() {
-        0 => Outcome::say("Nothing is undelivered here."),
-        1 => Outcome::of("1 message is sent again.", Effect::Retry(rows)),
-        count => Outcome::of(
-            format!("{count} messages are sent again."),
-            Effect::Retry(rows),
-        ),
+    let told = texts::resent(rows.len());
+    Ok(match rows.is_empty() {
+        true => Outcome::say(told),
+        false => Outcome::of(told, Effect::Retry(rows)),
     })
 }
 

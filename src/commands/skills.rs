@@ -1,8 +1,9 @@
 //! `/skills`: lists the skills of this place's agent, with the reason for each.
 
 use super::Context;
+use super::texts::memory as texts;
 use crate::access::Role;
-use crate::agents::skills::{Because, LeftOut, Reason, Skill};
+use crate::agents::skills::{Because, Reason, Skill, SkillOrigin};
 use crate::agents::{Agent, Skills};
 
 pub(super) async fn run(context: &Context<'_>) -> String {
@@ -14,61 +15,37 @@ pub(super) async fn run(context: &Context<'_>) -> String {
     let of_agent = agent.clone();
     match tokio::task::spawn_blocking(move || Skills::load(&of_agent)).await {
         Ok(skills) => text(&agent, &skills, context.role),
-        Err(_) => "The skills could not be looked up.".into(),
+        Err(_) => texts::SKILLS_UNREADABLE.into(),
     }
 }
 
 fn text(agent: &Agent, skills: &Skills, role: Role) -> String {
-    let mut text = opening(agent, skills.readable.len());
+    let own = skills.readable.iter().filter(|skill| is_own(skill)).count();
+    let shared = skills.readable.len() - own;
+    let mut text = texts::skills(&agent.label(), shared, own, agent.skills.is_some());
     for skill in &skills.readable {
-        text.push_str(&format!(
-            "\n- `{}`{}: {}",
-            skill.name,
-            mark(skill),
-            skill.description
-        ));
+        text.push_str(&texts::skill(&skill.name, mark(skill), &skill.description));
     }
     // Problems of files are told to owners alone, because only they can mend files.
-    let broken: Vec<&LeftOut> = skills
+    let broken = skills
         .left_out
         .iter()
-        .filter(|left| matches!(left.reason, Reason::Broken { .. }))
-        .collect();
+        .filter(|left| matches!(left.reason, Reason::Broken { .. }));
+    let broken: Vec<String> = broken.map(|left| format!("`{}`", left.name)).collect();
     if role == Role::Owner && !broken.is_empty() {
-        let names: Vec<String> = broken
-            .iter()
-            .map(|left| format!("`{}`", left.name))
-            .collect();
-        text.push_str(&format!(
-            "\n\nBroken and left out: {}. `parlor skill check` says why.",
-            names.join(", ")
-        ));
+        text.push_str(&texts::broken_skills(&broken));
     }
     text
 }
 
-fn opening(agent: &Agent, count: usize) -> String {
-    let (who, count) = (
-        agent.label(),
-        if count == 1 {
-            "1 skill".to_owned()
-        } else {
-            format!("{count} skills")
-        },
-    );
-    match &agent.skills {
-        Some(list) if list.is_empty() => {
-            format!("{who} has no skills: `skills = []` in config.toml.")
-        }
-        Some(_) => format!("{who} has {count}, as `skills` in config.toml says."),
-        None => format!("{who} has {count}: the whole pool and its own."),
-    }
+fn is_own(skill: &Skill) -> bool {
+    matches!(skill.origin, SkillOrigin::Local)
 }
 
-fn mark(skill: &Skill) -> &'static str {
-    match (skill.because, skill.origin) {
-        (Because::OwnInsteadOfPool, _) => " (local, instead of the pool's)",
-        (_, crate::agents::skills::SkillOrigin::Local) => " (local)",
-        _ => "",
+fn mark(skill: &Skill) -> Option<&'static str> {
+    match skill.because {
+        Because::OwnInsteadOfPool => Some(texts::OWN_INSTEAD),
+        _ if is_own(skill) => Some(texts::OWN_SKILL),
+        _ => None,
     }
 }

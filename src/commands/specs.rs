@@ -12,6 +12,8 @@ pub struct Spec {
     /// command line.
     pub options: &'static [Argument],
     pub summary: &'static str,
+    /// The heading in `/help`.
+    pub group: Group,
     /// The lowest role that may use the command.
     pub least: Role,
     /// The readers of the answer, for platforms with private replies.
@@ -38,6 +40,36 @@ pub enum Offers {
     Agents(&'static [&'static str]),
     /// A model, or a word of the list.
     Models(&'static [&'static str]),
+}
+
+/// A heading in `/help`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    Agents,
+    Conversation,
+    Memory,
+    About,
+    Owners,
+}
+
+impl Group {
+    pub(crate) const ALL: [Group; 5] = [
+        Group::Agents,
+        Group::Conversation,
+        Group::Memory,
+        Group::About,
+        Group::Owners,
+    ];
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Group::Agents => "Who answers",
+            Group::Conversation => "This conversation",
+            Group::Memory => "What the agent knows",
+            Group::About => "You and the bot",
+            Group::Owners => "For owners and admins",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +107,7 @@ impl Spec {
         arguments: "",
         options: &[],
         summary: "",
+        group: Group::Agents,
         least: Role::Guest,
         audience: Audience::Place,
     };
@@ -88,12 +121,12 @@ impl Spec {
 pub const SPECS: &[Spec] = &[
     Spec {
         name: "agent",
-        arguments: "[name] [once] | reset",
+        arguments: "[name] [once] | reset | close",
         options: &[
             Argument::optional(
                 "name",
-                "who shall answer here; leave it out to see who does",
-                Offers::Agents(&["reset"]),
+                "the agent that should answer here; leave it out to see who does",
+                Offers::Agents(&["reset", "close"]),
             ),
             Argument::optional(
                 "once",
@@ -101,12 +134,14 @@ pub const SPECS: &[Spec] = &[
                 Offers::Words(&["once"]),
             ),
         ],
-        summary: "who answers here, or let another do it",
+        summary: "who answers here, or switch",
+        group: Group::Agents,
         ..Spec::PLAIN
     },
     Spec {
         name: "agents",
-        summary: "everyone who can answer",
+        summary: "all agents you can talk to",
+        group: Group::Agents,
         ..Spec::ASKS
     },
     Spec {
@@ -114,25 +149,29 @@ pub const SPECS: &[Spec] = &[
         arguments: "[provider/model] | reset",
         options: &[Argument::optional(
             "model",
-            "leave it out to see which one it is",
+            "a model; leave it out to see which one is used",
             Offers::Models(&["reset"]),
         )],
-        summary: "the model used here, or choose another",
+        summary: "the model used here, or switch",
+        group: Group::Agents,
         ..Spec::PLAIN
     },
     Spec {
         name: "models",
-        summary: "every model that can be chosen here",
+        summary: "all models you can choose here",
+        group: Group::Agents,
         ..Spec::ASKS
     },
     Spec {
         name: "whoami",
-        summary: "who you are, where this is, and why this agent answers",
+        summary: "who you are, where you are, and why this agent answers",
+        group: Group::About,
         ..Spec::ASKS
     },
     Spec {
         name: "new",
         summary: "start a fresh conversation",
+        group: Group::Conversation,
         ..Spec::PLAIN
     },
     Spec {
@@ -140,10 +179,11 @@ pub const SPECS: &[Spec] = &[
         arguments: "[all]",
         options: &[Argument::optional(
             "what",
-            "everything that waits too",
+            "the waiting messages too",
             Offers::Words(&["all"]),
         )],
-        summary: "stop what is being done here, or everything that waits too",
+        summary: "cancel the current answer, or the waiting messages too",
+        group: Group::Conversation,
         ..Spec::PLAIN
     },
     Spec {
@@ -151,15 +191,17 @@ pub const SPECS: &[Spec] = &[
         arguments: "[clear]",
         options: &[Argument::optional(
             "what",
-            "let go of what waits",
+            "drop the waiting messages",
             Offers::Words(&["clear"]),
         )],
-        summary: "what is being done here and what waits",
+        summary: "the current answer and the waiting messages",
+        group: Group::Conversation,
         ..Spec::ASKS
     },
     Spec {
         name: "status",
         summary: "what is going on here",
+        group: Group::Conversation,
         ..Spec::ASKS
     },
     Spec {
@@ -170,31 +212,35 @@ pub const SPECS: &[Spec] = &[
             "how far back",
             Offers::Words(&["today", "7d", "30d"]),
         )],
-        summary: "what you have used; owners see it of everyone",
+        summary: "your tokens and cost (owners: everyone's)",
+        group: Group::About,
         ..Spec::ASKS
     },
     Spec {
         name: "skills",
-        summary: "what the agent here has instructions for",
+        summary: "the skills of the agent here",
+        group: Group::Memory,
         ..Spec::ASKS
     },
     Spec {
         name: "memory",
         summary: "what the agent here remembers",
+        group: Group::Memory,
         ..Spec::ASKS
     },
     Spec {
         name: "remember",
         arguments: "[--person | --place | --private | --global] text",
         options: &[
-            Argument::required("text", "what to remember", Offers::Nothing),
+            Argument::required("text", "the text to remember", Offers::Nothing),
             Argument::optional(
                 "who",
                 "who may see it",
                 Offers::Words(&["--person", "--place", "--private", "--global"]),
             ),
         ],
-        summary: "have the agent here remember something",
+        summary: "save a memory",
+        group: Group::Memory,
         ..Spec::ASKS
     },
     Spec {
@@ -202,26 +248,36 @@ pub const SPECS: &[Spec] = &[
         arguments: "words | id",
         options: &[Argument::required(
             "what",
-            "words of it, or its number",
+            "words of the memory, or its number",
             Offers::Nothing,
         )],
-        summary: "find something the agent here remembers, and take it away",
+        summary: "find a memory and delete it",
+        group: Group::Memory,
         ..Spec::ASKS
     },
     Spec {
         name: "help",
         summary: "this list",
+        group: Group::About,
         ..Spec::ASKS
     },
     Spec {
         name: "retry",
-        summary: "send again what could not be delivered here, or anywhere when asked in private",
+        summary: "resend failed messages (in private: from all chats)",
+        group: Group::Owners,
+        least: Role::Owner,
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "reload",
+        summary: "read config.toml again",
+        group: Group::Owners,
         least: Role::Owner,
         ..Spec::ASKS
     },
     Spec {
         name: "pair",
-        arguments: "[CODE] [yes]",
+        arguments: "[CODE] [yes | no]",
         options: &[
             Argument::optional(
                 "code",
@@ -230,11 +286,12 @@ pub const SPECS: &[Spec] = &[
             ),
             Argument::optional(
                 "sure",
-                "let the person in without being shown who it is",
-                Offers::Words(&["yes"]),
+                "let the person in, or turn them away, without being shown who it is",
+                Offers::Words(&["yes", "no"]),
             ),
         ],
         summary: "who waits and who was let in, or let in the person with this code",
+        group: Group::Owners,
         least: Role::Admin,
         ..Spec::ASKS
     },
@@ -247,6 +304,7 @@ pub const SPECS: &[Spec] = &[
             Offers::Nothing,
         )],
         summary: "take back that a person was let in",
+        group: Group::Owners,
         least: Role::Admin,
         ..Spec::ASKS
     },

@@ -1,17 +1,17 @@
-//! `/status`: tells the state of a place, and to owners the state of the whole gateway.
-
-use std::time::Duration;
+//! `/status`: tells the state of a place, and to admins and owners the state of the gateway.
 
 use rusqlite::Connection;
 
-use super::{CommandError, Context, model, queue};
+use super::texts::{agent as agent_texts, words, work as texts};
+use super::{CommandError, Context, model, truth};
 use crate::access::Role;
+use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::delivery::outbox::{self, Troubles};
-use crate::models::Usage;
+use crate::records::ledger::{self, Spender};
 use crate::records::turn_log::LastTurn;
 use crate::records::view::View;
-use crate::records::{decisions, inbox, summaries, transcript, turn_log};
+use crate::records::{decisions, inbox, journal, summaries, transcript, turn_log};
 use crate::storage::StoreError;
 
 /// How many decisions about waiting messages are told.
@@ -21,141 +21,111 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let services = context.services;
+    let answer = truth::now(context).await?;
+    let mut lines = vec![truth::tell(context, &answer)];
     let (agent, chosen) = model::here(context).await?;
+    if answer.silence.is_none() {
+        lines.push(agent_texts::model_here(
+            &agent.label(),
+            &words::model_used(&chosen.model),
+            &chosen.source.to_string(),
+        ));
+    }
+    lines.push(conversation(context, agent).await?);
+    let queue = services.sessions.queue(&context.inbound.origin);
+    lines.push(texts::work(&queue, now_ms()));
+    lines.push(used_today(context).await?);
+    lines.extend(has_read(context).await?);
+    if context.standing.role() >= Role::Admin {
+        lines.push(format!("\n{}", house(context).await?));
+    }
+    Ok(lines.join("\n"))
+}
+
+async fn conversation(context: &Context<'_>, agent: &Agent) -> Result<String, StoreError> {
     let (place, view) = (
         context.inbound.origin.key.clone(),
         View::of(context.snapshot.config.switch, agent.uid),
     );
-    let waiting = services.sessions.depth(&context.inbound.origin);
-    let queue = services.sessions.queue(&context.inbound.origin);
-    let looked_up = move |connection: &Connection| {
+    let read = move |connection: &Connection| {
         let conversation = transcript::conversation(connection, &place)?;
         let summary = summaries::of(connection, &place, conversation, view)?;
-        let decided = decisions::latest(connection, &place, DECISIONS_SHOWN)?;
-        Ok((
-            transcript::length(connection, &place, view)?,
-            turn_log::last_of(connection, &place)?,
-            decided,
-            summary,
-        ))
+        Ok((transcript::length(connection, &place, view)?, summary))
     };
-    let (messages, last, decided, summary) = services.db.read(looked_up).await?;
-    let mut text = format!(
-        "{} (`{}`) answers {} with {} ({}).\nThe conversation has {}; {} under way.",
-        agent.label(),
-        agent.id,
-        context
-            .inbound
-            .origin
-            .name
-            .as_ref()
-            .map_or_else(|| "here".to_owned(), |name| format!("here in “{name}”")),
-        chosen.model,
-        chosen.source,
-        count(messages, "message"),
-        count(i64::try_from(waiting).unwrap_or(i64::MAX), "answer"),
-    );
-    if let Some(summary) = summary {
-        text.push_str(&format!(
-            "\nThe first {} are summed up; the agent can still look them up.",
-            count(summary.messages, "message")
-        ));
-    }
-    if let Some(last) = last {
-        text.push_str(&format!("\n{}", last_turn(&last)));
-    }
-    if queue.current.is_some() || !queue.subagents.is_empty() {
-        text.push_str(&format!("\n\n{}", queue::show(&queue, now_ms())));
-    }
-    if !decided.is_empty() {
-        text.push_str(&format!(
-            "\n\nLately: {}.",
-            decided
-                .iter()
-                .map(|(what, _)| what.as_str())
-                .collect::<Vec<_>>()
-                .join("; ")
-        ));
-    }
-    if context.standing.role() >= Role::Admin {
-        text.push_str(&house(context).await?);
-    }
-    Ok(text)
+    let (messages, summary) = context.services.db.read(read).await?;
+    let summed_up = summary.map(|summary| unsigned(summary.messages));
+    Ok(texts::conversation(
+        unsigned(messages),
+        summed_up,
+        &agent.label(),
+    ))
 }
 
-fn last_turn(last: &LastTurn) -> String {
-    let Usage {
-        input_tokens,
-        output_tokens,
-        cached_tokens,
-    } = last.usage;
-    match last.answered {
-        true => format!(
-            "The last answer came from {}: {input_tokens} tokens read, {cached_tokens} of them from the provider's cache, {output_tokens} written.",
-            last.model
-        ),
-        false => format!("The last turn, with {}, had no answer.", last.model),
-    }
+async fn used_today(context: &Context<'_>) -> Result<String, StoreError> {
+    let config = &context.snapshot.config;
+    let person = config
+        .access
+        .people
+        .main_id(&context.inbound.origin.person)
+        .clone();
+    let read = move |connection: &Connection| {
+        ledger::today(connection, &Spender::Person(person), now_ms())
+    };
+    let spent = context.services.db.read(read).await?;
+    Ok(texts::used_today(spent, &config.currency))
+}
+
+/// Where the words in the prompt of the running or the last turn come from.
+async fn has_read(context: &Context<'_>) -> Result<Option<String>, StoreError> {
+    let key = &context.inbound.origin.key;
+    let (place, is_private) = (key.clone(), key.is_private());
+    let read = move |connection: &Connection| {
+        let running = journal::read_by_running(connection, &place)?;
+        let last = turn_log::last_of(connection, &place)?;
+        Ok((running, last.and_then(|last| last.read)))
+    };
+    let (running, last) = context.services.db.read(read).await?;
+    let alone = is_private.then_some(context.role);
+    Ok(texts::has_read(running, last, alone))
 }
 
 async fn house(context: &Context<'_>) -> Result<String, StoreError> {
     let services = context.services;
-    let now = now_ms();
-    let looked_up = move |connection: &Connection| {
-        let (turns, troubles) = (
+    let (now, place) = (now_ms(), context.inbound.origin.key.clone());
+    let read = move |connection: &Connection| {
+        Ok((
             turn_log::count_since(connection, now - DAY_MS)?,
             outbox::troubles(connection, now)?,
-        );
-        Ok((turns, troubles, inbox::count_broken(connection)?))
+            inbox::count_broken(connection)?,
+            turn_log::last_of(connection, &place)?,
+            decisions::latest(connection, &place, DECISIONS_SHOWN)?,
+        ))
     };
-    let ((turns, failed), troubles, broken) = services.db.read(looked_up).await?;
+    let ((turns, failed), troubles, unreadable, last, decided) = services.db.read(read).await?;
     let Troubles {
         failed: undelivered,
         waiting,
         repeated,
         ..
     } = troubles;
-    Ok(format!(
-        "\n\nThe gateway has been up for {}, with {} busy.\n\
-         Last 24 hours: {}, {failed} of them without an answer.\n\
-         Undelivered: {undelivered}. Waiting for more than a minute: {waiting}. Sent twice after a lost answer: {repeated}. \
-         Unreadable updates: {broken}.",
-        uptime(now - services.started_at),
-        count(
-            i64::try_from(services.sessions.busy()).unwrap_or(i64::MAX),
-            "place"
-        ),
-        count(turns, "turn"),
-    ))
+    Ok(texts::house(&texts::House {
+        up_ms: now - services.started_at,
+        busy: u64::try_from(services.sessions.busy()).unwrap_or(u64::MAX),
+        turns: unsigned(turns),
+        failed: unsigned(failed),
+        undelivered: unsigned(undelivered),
+        slow: unsigned(waiting),
+        repeated: unsigned(repeated),
+        unreadable: unsigned(unreadable),
+        last: last.map(last_turn),
+        lately: decided.into_iter().map(|(what, _)| what).collect(),
+    }))
 }
 
-fn count(number: i64, noun: &str) -> String {
-    if number == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{number} {noun}s")
-    }
+fn last_turn(last: LastTurn) -> (crate::models::Usage, String, bool) {
+    (last.usage, last.model, last.answered)
 }
 
-fn uptime(ms: i64) -> String {
-    let minutes = Duration::from_millis(u64::try_from(ms).unwrap_or(0)).as_secs() / 60;
-    match (minutes / (24 * 60), minutes / 60 % 24, minutes % 60) {
-        (0, 0, minutes) => count(i64::try_from(minutes).unwrap_or(0), "minute"),
-        (0, hours, minutes) => format!("{hours} h {minutes} min"),
-        (days, hours, _) => format!("{days} d {hours} h"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn uptimes_read_well() {
-        let minute = 60_000;
-        assert_eq!(uptime(0), "0 minutes");
-        assert_eq!(uptime(minute), "1 minute");
-        assert_eq!(uptime(61 * minute), "1 h 1 min");
-        assert_eq!(uptime(50 * 60 * minute), "2 d 2 h");
-    }
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
 }

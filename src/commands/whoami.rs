@@ -1,45 +1,141 @@
-//! `/whoami`: the person, the place ready to paste into config.toml, the agent, and the deciding
-//! rule.
+//! `/whoami`: the person, the place, who answers and why; for owners, lines to paste into
+//! config.toml.
 
-use super::{CommandError, Context, model};
-use crate::domain::SessionKey;
+use std::path::Path;
+
+use super::texts::{agent as agent_texts, place as texts, words};
+use super::{CommandError, Context, model, truth};
+use crate::access::Role;
+use crate::answering::{Answer, Silence};
+use crate::config::{self, Draft, Secrets, Source};
+use crate::domain::{AgentId, SessionKey};
+use crate::home;
 
 pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
-    let origin = &context.inbound.origin;
-    let (agent, chosen) = model::here(context).await?;
-    let agent = agent.label();
-    let (paste, remark) = to_paste(&origin.key);
-    Ok(format!(
-        "You are {}, `{}` ({}).\nThis place is `{}`{}.\n{agent} (`{}`) answers here: {}.\nIts model is `{}` ({}).\n\n\
-         To give it to somebody for good, put this into config.toml:\n```toml\n[[bindings]]\nmatch = \"{paste}\"\nagent = \"{}\"\n```{remark}",
-        context.inbound.person_name,
-        origin.person,
-        context.role.as_str(),
-        origin.key,
-        origin
-            .name
-            .as_ref()
-            .map_or_else(String::new, |name| format!(", called “{name}”")),
-        context.route.agent,
-        context.route.rule,
-        chosen.model,
-        chosen.source,
-        context.route.agent,
-    ))
+    let (inbound, origin) = (context.inbound, &context.inbound.origin);
+    let answer = truth::now(context).await?;
+    let mut lines = vec![
+        texts::you_are(&inbound.person_name, &origin.person, context.role),
+        texts::this_is(words::kind(&origin.key), words::name(origin), &origin.key),
+        truth::tell(context, &answer),
+    ];
+    if answer.silence.is_none() {
+        let (agent, chosen) = model::here(context).await?;
+        let model = words::model_used(&chosen.model);
+        lines.push(agent_texts::model_here(
+            &agent.label(),
+            &model,
+            &chosen.source.to_string(),
+        ));
+    }
+    let mut text = lines.join("\n");
+    if context.standing.role() == Role::Owner
+        && let Some(block) = for_good(context, &answer).await
+    {
+        text.push_str(&format!("\n\n{block}"));
+    }
+    Ok(text)
 }
 
-/// The key for a binding of this place, and the other keys a person may mean.
-fn to_paste(key: &SessionKey) -> (SessionKey, String) {
-    match key.whole_group() {
-        // Each member has a conversation of their own, but people see the group as the place.
-        Some(group) if !key.is_shared() => (
-            group,
-            format!("\nFor you alone in this group, write `{key}`."),
-        ),
-        Some(group) => (
-            key.clone(),
-            format!("\nFor the whole group, write `{group}`."),
-        ),
-        None => (key.clone(), String::new()),
+/// How to keep the agent here in the config.
+async fn for_good(context: &Context<'_>, answer: &Answer) -> Option<String> {
+    let (folder, wish) = (context.services.home.clone(), Wish::of(context, answer));
+    let looked_up = tokio::task::spawn_blocking(move || {
+        let text = std::fs::read_to_string(folder.join("config.toml")).ok()?;
+        Some(wish.look_up(&text, &folder))
+    });
+    let found = looked_up.await.ok()??;
+    let this = truth::this(context);
+    Some(match found {
+        Found::Fine { wish, other } => {
+            let label = truth::label(context, &wish.agent);
+            let why = match answer.silence {
+                Some(Silence::PlaceClosed) => format!("To open {this} for good"),
+                _ => format!("To keep {label} here for good"),
+            };
+            let other = other.as_ref().map(|(meaning, key)| (*meaning, key));
+            texts::to_paste(&why, &wish.key, &wish.agent, other)
+        }
+        Found::Bound { line, agent } => {
+            texts::bound_already(&this, line, &truth::label(context, &agent))
+        }
+        Found::Refused => texts::CONFIG_HAS_PROBLEMS.to_owned(),
+    })
+}
+
+/// A binding that an owner may want.
+struct Wish {
+    key: SessionKey,
+    agent: AgentId,
+    /// Another key that the owner may mean, and its meaning.
+    other: Option<(&'static str, SessionKey)>,
+}
+
+enum Found {
+    /// The config takes these lines.
+    Fine {
+        wish: Wish,
+        other: Option<(&'static str, SessionKey)>,
+    },
+    /// The config has a binding for the very place.
+    Bound { line: usize, agent: AgentId },
+    /// The config takes neither.
+    Refused,
+}
+
+impl Wish {
+    fn of(context: &Context<'_>, answer: &Answer) -> Self {
+        let (key, agent) = (&context.inbound.origin.key, answer.agent().clone());
+        let (key, other) = match key.whole_group() {
+            // Each member has a conversation of their own, but people see the group as the place.
+            Some(group) if !key.is_shared() => (group, Some(("you alone", key.clone()))),
+            Some(group) => (key.clone(), Some(("the whole group", group))),
+            None => (key.clone(), None),
+        };
+        Wish { key, agent, other }
     }
+
+    /// Asks the checker of `parlor config check` about the file as it is now.
+    fn look_up(self, text: &str, folder: &Path) -> Found {
+        if self.is_accepted(text, folder, &self.key) {
+            let other = self.other.clone();
+            let other = other.filter(|(_, key)| self.is_accepted(text, folder, key));
+            return Found::Fine { wish: self, other };
+        }
+        let present = draft(text, folder);
+        let wanted = self.key.to_string();
+        let bound = present
+            .config
+            .bindings
+            .iter()
+            .find(|binding| binding.pattern.value == wanted);
+        match bound {
+            Some(binding) => Found::Bound {
+                line: line_of(text, binding.pattern.span.start),
+                agent: binding.agent.value.clone(),
+            },
+            None => Found::Refused,
+        }
+    }
+
+    fn is_accepted(&self, text: &str, folder: &Path, key: &SessionKey) -> bool {
+        let edited = format!(
+            "{text}\n[[bindings]]\nmatch = \"{key}\"\nagent = \"{}\"\n",
+            self.agent
+        );
+        home::check(draft(&edited, folder), folder).is_ok()
+    }
+}
+
+fn draft(text: &str, folder: &Path) -> Draft {
+    let source = Source {
+        path: folder.join("config.toml"),
+        text: text.to_owned(),
+    };
+    config::draft(source, folder, Secrets::WherePresent)
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    let before = text.get(..at).unwrap_or(text);
+    before.matches('\n').count() + 1
 }

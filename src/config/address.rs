@@ -82,7 +82,7 @@ impl Refusal {
                 .help("use https://; plain http is only for 127.0.0.1, ::1 and localhost"),
             Refusal::TooMuch => problem("has more than a host and a path")
                 .label("a login, `?` or `#` in the address")
-                .help("leave it out; secrets have keys of their own"),
+                .help("delete that part; secrets have keys of their own"),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer};
 use toml_edit::{Array, InlineTable, Item, Table, Value};
 
-use super::{MemorySwitch, Reasoning, Risk, RiskProfile, Spanned};
+use super::{AfterUntrusted, MemorySwitch, Reasoning, Risk, RiskProfile, Spanned};
 use crate::domain::{AgentId, Role};
 
 /// Names in a list.
@@ -36,10 +36,13 @@ pub(crate) struct AgentTable {
     pub(crate) recall: Option<bool>,
     pub(crate) recall_tokens: Option<u32>,
     pub(crate) read_memory_from: Option<Names>,
+    pub(crate) memory_for_guests: Option<bool>,
     pub(crate) tools: ToolNames,
     pub(crate) risk_profile: Option<String>,
     #[serde(deserialize_with = "word")]
     pub(crate) max_risk: Option<Risk>,
+    #[serde(deserialize_with = "word")]
+    pub(crate) after_untrusted: Option<AfterUntrusted>,
     pub(crate) access: Option<AccessNames>,
     pub(crate) workspace_mb: Option<u32>,
     pub(crate) limits: LimitKeys,
@@ -124,7 +127,7 @@ struct File {
 fn word<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> Result<Option<T>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let known = text.parse().map(Some);
-    known.map_err(|_| serde::de::Error::custom(format_args!("`{text}` is no value for this key")))
+    known.map_err(|_| serde::de::Error::custom(format_args!("this key cannot be `{text}`")))
 }
 
 impl AgentTable {
@@ -191,6 +194,10 @@ impl AgentTable {
             ("memory", self.memory.map(MemorySwitch::as_str)),
             ("risk_profile", self.risk_profile.as_deref()),
             ("max_risk", self.max_risk.map(Risk::as_str)),
+            (
+                "after_untrusted",
+                self.after_untrusted.map(AfterUntrusted::as_str),
+            ),
         ];
         put_all(&mut table, words);
         put_all(
@@ -206,7 +213,13 @@ impl AgentTable {
             ],
         );
         put_all(&mut table, [("temperature", self.temperature)]);
-        put_all(&mut table, [("recall", self.recall)]);
+        put_all(
+            &mut table,
+            [
+                ("recall", self.recall),
+                ("memory_for_guests", self.memory_for_guests),
+            ],
+        );
         put_all(
             &mut table,
             [
@@ -333,7 +346,7 @@ mod tests {
         insta::assert_snapshot!(refused("[agents.rose]\nsecret = 1"), @"line 2: unknown field `secret`");
         insta::assert_snapshot!(refused("[agents.rose.tools]\nevery = true"), @"line 2: unknown field `every`");
         insta::assert_snapshot!(refused("[agents.rose]\nmax_tokens = -1"), @"line 2: invalid value: integer `-1`");
-        insta::assert_snapshot!(refused("[agents.rose]\nmax_risk = \"all\""), @"line 2: `all` is no value for this key");
+        insta::assert_snapshot!(refused("[agents.rose]\nmax_risk = \"all\""), @"line 2: this key cannot be `all`");
         insta::assert_snapshot!(refused("[agents.main]\nname = \"Rose\""), @"it has a table [agents.main], and the agent is rose");
         insta::assert_snapshot!(refused("[agents.rose]\n[[agents.rose.skills]]\nx = 1"), @"line 2: invalid type: map");
         insta::assert_snapshot!(refused("default_agent = \"rose\""), @"line 1: unknown field `default_agent`");

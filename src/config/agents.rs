@@ -1,5 +1,6 @@
 //! Reads `[agents.<id>]`, and refuses two agents with the same name.
 
+use super::declared::DeclaredAgents;
 use super::memory::{self, Reading};
 use super::people::{self, People, WrittenWho};
 use super::reader::{Problems, Section, wrong_type};
@@ -8,20 +9,15 @@ use super::{
     AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned, Who,
 };
 use super::{limits, models, personality, providers, schema};
-use crate::domain::{AgentId, InvalidAgentId, nearest};
+use crate::domain::{AgentId, InvalidAgentId};
 
 const MAX_NAME_CHARS: usize = 64;
 /// An emoji can be many characters: people, skin colours and joiners.
 const MAX_EMOJI_CHARS: usize = 16;
 
-/// All agents of the file, and `main`.
-pub(super) struct DeclaredAgents {
-    pub(super) agents: Vec<AgentSpec>,
-    /// Unusable ids. The problem is told at their table, and not again at every mention.
-    pub(super) refused: Vec<String>,
-    /// The people of each agent, as written.
-    who: Vec<(AgentId, WrittenWho)>,
-}
+/// The people of each agent, as written. They are looked up after the agents, because roles of
+/// people name agents.
+pub(super) struct WrittenDoors(Vec<(AgentId, WrittenWho)>);
 
 /// The fields of an agent's table.
 #[derive(Default)]
@@ -49,12 +45,9 @@ pub(super) fn read(
     top: &Section<'_>,
     provider_names: &[String],
     profile_names: &[String],
-) -> DeclaredAgents {
-    let mut declared = DeclaredAgents {
-        agents: Vec::new(),
-        refused: Vec::new(),
-        who: Vec::new(),
-    };
+) -> (DeclaredAgents, WrittenDoors) {
+    let mut declared = DeclaredAgents::default();
+    let mut doors = WrittenDoors(Vec::new());
     let mut namings: Vec<Naming> = Vec::new();
     let mut readings: Vec<Reading> = Vec::new();
     let mut accesses: Vec<(AgentId, Names)> = Vec::new();
@@ -71,7 +64,7 @@ pub(super) fn read(
                 });
                 namings.extend(fields.name.clone().map(|name| (id.clone(), name)));
                 accesses.push((id.clone(), fields.access.clone()));
-                declared.who.push((id.clone(), fields.who.clone()));
+                doors.0.push((id.clone(), fields.who.clone()));
                 declared.agents.push(spec(id, fields, named.name));
             }
             Err(error) => {
@@ -84,39 +77,28 @@ pub(super) fn read(
     declared.connect(&accesses, top);
     declared.note_shared_names(&namings, top.problems);
     memory::join(&mut declared, &readings, top.problems);
-    declared
+    (declared, doors)
+}
+
+impl WrittenDoors {
+    /// Gives each agent the people of its `who`.
+    pub(super) fn open(self, declared: &mut DeclaredAgents, people: &People, top: &Section<'_>) {
+        for (id, written) in self.0 {
+            let who = written.read(people, top);
+            if let Some(agent) = declared.agents.iter_mut().find(|agent| agent.id == id) {
+                agent.who = who;
+            }
+        }
+    }
 }
 
 impl DeclaredAgents {
-    /// The agent of this name. An unknown name is noted as a problem.
-    pub(super) fn find(&self, name: &Spanned<String>, problems: &Problems) -> Option<&AgentSpec> {
-        let found = self
-            .agents
-            .iter()
-            .find(|agent| agent.id.as_str() == name.value);
-        if found.is_none() && !self.refused.contains(&name.value) {
-            problems.note(self.unknown_agent(name));
-        }
-        found
-    }
-
     /// Gives each agent the workspaces of others that its table asks for.
     fn connect(&mut self, accesses: &[(AgentId, Names)], top: &Section<'_>) {
         for (id, names) in accesses {
             let siblings = names.find(self, Some(id), top);
             if let Some(agent) = self.agents.iter_mut().find(|agent| agent.id == *id) {
                 agent.tools.access = siblings;
-            }
-        }
-    }
-
-    /// Gives each agent the people of its `who`. People are read after agents, because their roles
-    /// name agents.
-    pub(super) fn open_to(&mut self, people: &People, top: &Section<'_>) {
-        for (id, written) in std::mem::take(&mut self.who) {
-            let who = written.read(people, top);
-            if let Some(agent) = self.agents.iter_mut().find(|agent| agent.id == id) {
-                agent.who = who;
             }
         }
     }
@@ -142,24 +124,6 @@ impl DeclaredAgents {
                 problems.note(shared_name(name, other));
             }
         }
-    }
-
-    fn unknown_agent(&self, name: &Spanned<String>) -> Problem {
-        let near = nearest(
-            &name.value,
-            self.agents.iter().map(|agent| agent.id.as_str()),
-        );
-        let advice = match (near, AgentId::parse(&name.value)) {
-            (Some(near), Ok(id)) => {
-                format!("did you mean `{near}`? Otherwise declare it under [agents.{id}]")
-            }
-            (Some(near), Err(_)) => format!("did you mean `{near}`?"),
-            (None, Ok(id)) => format!("declare it under [agents.{id}]"),
-            (None, Err(error)) => error.to_string(),
-        };
-        Problem::new(name.span.clone(), format!("unknown agent `{}`", name.value))
-            .label("no agent has this id")
-            .help(advice)
     }
 }
 
@@ -210,7 +174,7 @@ fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
             value: name.to_owned(),
             span: value.span(),
         }),
-        None => Err(wrong_type("a skill's name", value, "a string")
+        None => Err(wrong_type("a skill's name", value, "text in quotes")
             .help("write it like `skills = [\"invoices\"]`")),
     })?;
     for (index, entry) in list.value.iter().enumerate() {
@@ -224,7 +188,7 @@ fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
             );
             section
                 .problems
-                .note(problem.label("the second one").help("keep one of them"));
+                .note(problem.label("the second one").help("delete one of them"));
         }
     }
     Some(list.value)
@@ -238,7 +202,7 @@ fn line(section: &Section<'_>, key: &str, max_chars: usize) -> Option<Spanned<St
         && trimmed.chars().count() <= max_chars
         && !trimmed.contains(char::is_control);
     if !fits {
-        let problem = Problem::new(text.span, format!("`{key}` does not fit"))
+        let problem = Problem::new(text.span, format!("`{key}` is empty or too long"))
             .label(format!("expected 1 to {max_chars} characters in one line"));
         section
             .problems
@@ -261,7 +225,7 @@ fn shared_name(name: &Spanned<String>, other: &AgentId) -> Problem {
         format!("two agents answer to `{}`", name.value),
     )
     .label(format!("agent `{other}` has this name already"))
-    .help("give each agent a name of its own; an agent also answers to its id")
+    .help("give each agent its own name; an agent also answers to its id")
 }
 
 fn bad_id(id: &Spanned<String>, error: &InvalidAgentId) -> Problem {

@@ -1,7 +1,7 @@
 //! Reads the form of `[[bindings]]`; `routing` reads the meaning of a `match`.
 
-use super::agents::DeclaredAgents;
-use super::check::person;
+use super::declared::DeclaredAgents;
+use super::items::person;
 use super::reader::{Section, Value, whole_number, wrong_type};
 use super::{Binding, Problem, Spanned, schema};
 use crate::domain::AgentId;
@@ -51,6 +51,8 @@ fn binding(
     let tag = section.text("tag");
     Some(Binding {
         index,
+        // Filled in by the caller, who has the text.
+        line: 0,
         pattern: pattern?,
         agent: agent?,
         locked,

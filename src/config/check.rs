@@ -2,14 +2,16 @@
 
 use toml::de::DeTable;
 
-use super::reader::{Problems, Section, Value, wrong_type};
+use super::declared::DeclaredAgents;
+use super::items::person;
+use super::reader::{Problems, Section};
 use super::secrets::Vault;
-use super::{Access, AgentSpec, Config, Memory, Problem, Telegram, TelegramLimits};
+use super::{Access, AgentSpec, Config, Memory, Spanned, Telegram, TelegramLimits};
 use super::{
-    agents, bindings, discord, limits, peers, people, platform, providers, proxy, schema, tools,
-    transport,
+    agents, bindings, currency, discord, limits, peers, people, platform, providers, proxy, schema,
+    tools, transport,
 };
-use crate::domain::{AgentId, PersonId};
+use crate::domain::AgentId;
 
 /// Telegram's own servers give a bot files of up to 20 MB.
 const TELEGRAM: platform::Defaults = platform::Defaults {
@@ -18,13 +20,22 @@ const TELEGRAM: platform::Defaults = platform::Defaults {
 };
 
 /// Reads the whole file. Broken values are noted, and left out or replaced by their default.
-pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) -> Config {
-    let top = Section::open(&schema::TOP, tree, 0..0, problems);
+pub(super) fn check(
+    tree: &DeTable<'_>,
+    source: &str,
+    vault: &Vault<'_>,
+    problems: &Problems,
+) -> Config {
+    let file = Spanned {
+        value: String::new(),
+        span: 0..0,
+    };
+    let top = Section::open(&schema::TOP, tree, &file, problems);
     let provider_names = providers::names(&top);
     let access = top.section("access", &schema::ACCESS);
-    let mut declared = agents::read(&top, &provider_names, &tools::profile_names(&top));
+    let (mut declared, doors) = agents::read(&top, &provider_names, &tools::profile_names(&top));
     let people = people::read(&top, &declared);
-    declared.open_to(&people, &top);
+    doors.open(&mut declared, &people, &top);
     let config = Config {
         default_agent: default_agent(&top, &declared),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
@@ -34,13 +45,14 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
             .at_least_one("max_running")
             .and_then(|most| most.try_into().ok())
             .unwrap_or(super::MAX_RUNNING),
+        currency: currency::read(&top),
         telegram: top
             .section("telegram", &schema::TELEGRAM)
             .map(|section| telegram(&section, vault)),
         discord: top
             .section("discord", &schema::DISCORD)
             .map(|section| discord::read(&section, vault)),
-        providers: providers::read(&top, vault),
+        providers: providers::read(&top, source, vault),
         memory: top
             .section("memory", &schema::MEMORY)
             .map(|section| memory(&section))
@@ -58,7 +70,7 @@ pub(super) fn check(tree: &DeTable<'_>, vault: &Vault<'_>, problems: &Problems) 
     config
 }
 
-fn default_agent(top: &Section<'_>, declared: &agents::DeclaredAgents) -> AgentId {
+fn default_agent(top: &Section<'_>, declared: &DeclaredAgents) -> AgentId {
     let named = top
         .text("default_agent")
         .and_then(|name| declared.find(&name, top.problems));
@@ -120,17 +132,4 @@ fn memory(section: &Section<'_>) -> Memory {
     Memory {
         default_visibility: section.choice("default_visibility").unwrap_or_default(),
     }
-}
-
-/// An item of a list of people.
-pub(super) fn person(value: &Value<'_>) -> Result<PersonId, Problem> {
-    const ADVICE: &str = "write the platform and the number, such as `telegram:12345678`; /whoami in the chat shows it";
-    let Some(text) = value.get_ref().as_str() else {
-        return Err(wrong_type("a person's id", value, "a string").help(ADVICE));
-    };
-    text.parse().map_err(|()| {
-        Problem::new(value.span(), format!("`{text}` names no person"))
-            .label("not a person's id")
-            .help(ADVICE)
-    })
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    DefaultVisibility, Dms, GroupSessions, Groups, MemorySwitch, ModelRef, ProviderKind, Quote,
-    Reasoning, Risk, Switch, TransportMode, Visibility,
+    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, MemorySwitch, ModelRef,
+    ProviderKind, Quote, Reasoning, Risk, Switch, TransportMode, Visibility,
 };
 use crate::domain::{Platform, Role};
 
@@ -70,6 +70,7 @@ choices! {
     Visibility { Person = "person", Place = "place", Private = "private", Global = "global" }
     DefaultVisibility { Apart = "apart", Private = "private", Global = "global" }
     MemorySwitch { On = "on", Off = "off" }
+    AfterUntrusted { Label = "label", Refuse = "refuse" }
     Risk { Look = "look", Change = "change", Reach = "reach" }
     Quote { Auto = "auto", Always = "always", Never = "never" }
     Reasoning { None = "none", Low = "low", Medium = "medium", High = "high" }
@@ -95,14 +96,16 @@ impl ProviderKind {
 }
 
 impl ModelRef {
-    /// The word for the built-in stand-in; no provider can have this name.
-    pub const OFFLINE: &'static str = "offline";
+    /// The word for the built-in demo model; no provider can have this name.
+    pub const DEMO: &'static str = "demo";
+    /// The demo model's first name. Homes and chosen models of that time still have it.
+    const OLD_DEMO: &'static str = "offline";
 }
 
 impl fmt::Display for ModelRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ModelRef::Offline => f.write_str(Self::OFFLINE),
+            ModelRef::Demo => f.write_str(Self::DEMO),
             ModelRef::Of { provider, model } => write!(f, "{provider}/{model}"),
         }
     }
@@ -113,8 +116,8 @@ impl FromStr for ModelRef {
 
     /// The first slash ends the provider; model names may have slashes and colons of their own.
     fn from_str(text: &str) -> Result<Self, ()> {
-        if text == Self::OFFLINE {
-            return Ok(ModelRef::Offline);
+        if [Self::DEMO, Self::OLD_DEMO].contains(&text) {
+            return Ok(ModelRef::Demo);
         }
         let (provider, model) = text.split_once('/').ok_or(())?;
         let complete = !provider.is_empty()
@@ -138,13 +141,14 @@ mod tests {
     #[test]
     fn model_names_round_trip() {
         for text in [
-            "offline",
+            "demo",
             "openai/gpt-5.4",
             "ollama/llama3:8b",
             "router/meta/llama:free",
         ] {
             assert_eq!(text.parse::<ModelRef>().unwrap().to_string(), text);
         }
+        assert_eq!("offline".parse(), Ok(ModelRef::Demo));
         for bad in [
             "",
             "gpt-5.4",

@@ -10,13 +10,14 @@ mod headerless;
 mod line_endings;
 mod lines;
 mod mentions;
+mod owners;
 mod regions;
 mod rename;
 mod tree;
 
 use toml_edit::{Array, ArrayOfTables, Document, DocumentMut, Item, Table, value};
 
-use crate::domain::AgentId;
+use crate::domain::{AgentId, PersonId};
 use lines::{line_start, replaced, whole_lines, with_comments};
 use regions::{Region, cut, insert_behind_agents, insert_behind_bindings};
 use tree::{agent_of, binding_tables, parse, pattern_of, refuse_inline_agents};
@@ -188,6 +189,12 @@ pub(crate) fn add_mention(
 pub(crate) fn rename_agent(text: &str, old: &AgentId, new: &AgentId) -> Result<String, EditError> {
     let (plain, form) = line_endings::remove(text);
     Ok(form.put_back(&rename::rename_agent(&plain, old, new)?))
+}
+
+/// Adds an owner to `[access] owners`. An owner in the list changes nothing.
+pub(crate) fn add_owner(text: &str, owner: &PersonId) -> Result<String, EditError> {
+    let (plain, form) = line_endings::remove(text);
+    Ok(form.put_back(&owners::add(&plain, owner)?))
 }
 
 /// Changes the key `default_agent` and nothing else.

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 use super::reader::Problems;
+use super::report::line_of;
 use super::secrets::Vault;
+use super::syntax::{self, Broken};
+use super::system_error::in_words;
 use super::{Draft, Problem, Secrets, Source, check, redact};
 
 /// The config file's name in the home folder.
@@ -19,25 +22,54 @@ pub(super) const FILE_NAME: &str = "config.toml";
 pub enum LoadError {
     #[error("There is no config file at {}. Run `parlor init` to write one.", .0.display())]
     Missing(PathBuf),
-    #[error("{} is a link, and what it leads to is not there. Put the file back, or delete the link and run `parlor init`.", .0.display())]
+    #[error("{} is a link to a file that does not exist. Put the file back, or delete the link and run `parlor init`.", .0.display())]
     Astray(PathBuf),
     #[error("The config file {} is not UTF-8 text. Save it as UTF-8 and try again.", .0.display())]
     NotText(PathBuf),
-    #[error("The config file {} cannot be read: {error}.", path.display())]
+    #[error("{} is a folder, but the config must be a file. Move the folder away and run `parlor init`.", .0.display())]
+    Folder(PathBuf),
+    #[error("You may not read the config file {}. Run this as the user who owns the file, or as that user: `chmod u+r {}`.", .0.display(), .0.display())]
+    NotAllowed(PathBuf),
+    #[error("The config file {} cannot be read: {}.", path.display(), in_words(error))]
     Unreadable { path: PathBuf, error: io::Error },
+}
+
+impl LoadError {
+    pub fn path(&self) -> &Path {
+        match self {
+            LoadError::Missing(path)
+            | LoadError::Astray(path)
+            | LoadError::NotText(path)
+            | LoadError::Folder(path)
+            | LoadError::NotAllowed(path)
+            | LoadError::Unreadable { path, .. } => path,
+        }
+    }
 }
 
 /// Reads the config of a home folder. Problems inside the file are in the draft.
 pub fn load(home: &Path, secrets: Secrets) -> Result<Draft, LoadError> {
-    let path = home.join(FILE_NAME);
+    Ok(draft(read_home(home)?, home, secrets))
+}
+
+/// The text of a home folder's config.
+pub(crate) fn read_home(home: &Path) -> Result<Source, LoadError> {
+    read_file(&home.join(FILE_NAME))
+}
+
+/// The text of any file.
+pub(crate) fn read_file(path: &Path) -> Result<Source, LoadError> {
+    let path = path.to_owned();
     match fs::read_to_string(&path) {
-        Ok(text) => Ok(draft(Source { path, text }, home, secrets)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
-            Err(LoadError::Astray(path))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(LoadError::Missing(path)),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(LoadError::NotText(path)),
-        Err(error) => Err(LoadError::Unreadable { path, error }),
+        Ok(text) => Ok(Source { path, text }),
+        Err(error) => Err(match error.kind() {
+            io::ErrorKind::NotFound if path.is_symlink() => LoadError::Astray(path),
+            io::ErrorKind::NotFound => LoadError::Missing(path),
+            io::ErrorKind::InvalidData => LoadError::NotText(path),
+            io::ErrorKind::IsADirectory => LoadError::Folder(path),
+            io::ErrorKind::PermissionDenied => LoadError::NotAllowed(path),
+            _ => LoadError::Unreadable { path, error },
+        }),
     }
 }
 
@@ -57,91 +89,49 @@ pub fn draft(source: Source, home: &Path, secrets: Secrets) -> Draft {
 pub(super) fn draft_in(source: Source, vault: &Vault<'_>) -> Draft {
     let (tree, errors) = DeTable::parse_recoverable(&source.text);
     let problems = Problems::default();
-    let config = check::check(tree.get_ref(), vault, &problems);
-    let problems = without_echoes(&errors, problems.into_vec(), &source.text);
-    let text = redact::cover(&source.text, tree.get_ref(), errors.is_empty());
+    let mut config = check::check(tree.get_ref(), &source.text, vault, &problems);
+    for binding in &mut config.bindings {
+        binding.line = line_of(&source.text[..binding.pattern.span.start]);
+    }
+    let covered = redact::cover(&source.text, tree.get_ref(), errors.is_empty());
+    let broken = Broken {
+        text: &source.text,
+        covered: &covered,
+    };
+    let problems = without_echoes(&errors, problems.into_vec(), &broken);
     Draft {
         config,
         problems,
         source: Source {
             path: source.path,
-            text,
+            text: covered,
         },
-    }
-}
-
-/// The parser's message about a missing or unquoted value.
-const NO_QUOTES: &str = "string values must be quoted";
-const DUPLICATE: &str = "duplicate key";
-
-/// Replaces the parser's message where people would not understand it. The wrong text is not
-/// repeated, because a secret may be written there.
-fn syntax_problem(error: &toml::de::Error, text: &str) -> Problem {
-    let span = error.span().unwrap_or_default();
-    let (what, expected) = error
-        .message()
-        .split_once(", expected ")
-        .unwrap_or((error.message(), ""));
-    match what {
-        DUPLICATE => {
-            let message = format!(
-                "`{}` is there twice",
-                text.get(span.clone()).unwrap_or_default()
-            );
-            Problem::new(span, message)
-                .label("the second one")
-                .help("keep one of them")
-        }
-        NO_QUOTES if span.is_empty() => Problem::new(span, "a value is missing")
-            .label("expected a value after `=`")
-            .help("write one, or remove the line"),
-        NO_QUOTES => Problem::new(span, "text must stand in quotes")
-            .label("no quotes around this")
-            .help("only numbers, `true` and `false` stand without quotes"),
-        _ => {
-            let label = if expected.is_empty() {
-                "here".to_owned()
-            } else {
-                format!("expected {expected}")
-            };
-            Problem::new(span, format!("this is not TOML: {what}"))
-                .label(label)
-                .help("https://toml.io shows how it is written")
-        }
+        purpose: vault.secrets,
     }
 }
 
 /// All problems, without consequences of a syntax error. The parser replaces an unreadable value by
 /// a made-up value, and after an error outside a value whole tables may be missing.
-fn without_echoes(errors: &[toml::de::Error], others: Vec<Problem>, text: &str) -> Vec<Problem> {
-    let syntax: Vec<Problem> = errors
-        .iter()
-        .map(|error| syntax_problem(error, text))
-        .collect();
-    let is_local = |error: &toml::de::Error| {
-        [DUPLICATE, NO_QUOTES]
-            .iter()
-            .any(|local| error.message().starts_with(local))
-    };
-    if syntax.is_empty() {
+fn without_echoes(
+    errors: &[toml::de::Error],
+    others: Vec<Problem>,
+    broken: &Broken<'_>,
+) -> Vec<Problem> {
+    if errors.is_empty() {
         return others;
     }
-    if !errors.iter().all(is_local) {
+    let syntax = syntax::problems(errors, broken);
+    if !errors.iter().all(syntax::is_local) {
         return syntax;
     }
-    let line_of = |span: &Range<usize>| {
-        text.bytes()
-            .take(span.start)
-            .filter(|byte| *byte == b'\n')
-            .count()
-    };
-    let broken_lines: Vec<usize> = syntax
-        .iter()
-        .map(|problem| line_of(&problem.span))
+    let line = |span: &Range<usize>| line_of(&broken.text[..span.start]);
+    let spots = errors.iter().filter_map(toml::de::Error::span);
+    let broken_lines: Vec<usize> = spots
+        .chain(syntax.iter().map(|problem| problem.span.clone()))
+        .map(|span| line(&span))
         .collect();
-    let is_echo = |problem: &Problem| {
-        problem.span.is_empty() || broken_lines.contains(&line_of(&problem.span))
-    };
+    let is_echo =
+        |problem: &Problem| problem.span.is_empty() || broken_lines.contains(&line(&problem.span));
     let rest = others.into_iter().filter(|problem| !is_echo(problem));
     syntax.iter().cloned().chain(rest).collect()
 }

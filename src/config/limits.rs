@@ -116,12 +116,12 @@ fn no_price(span: Range<usize>, model: &ModelRef) -> Problem {
         span,
         format!("`cost_per_day` needs to know what {model} costs"),
     )
-    .label("this agent may use it, and it has no price");
+    .label("this agent may use that model, and the file has no price for it");
     match model {
         ModelRef::Of { provider, model } => problem.help(format!(
             "add `\"{model}\" = {{ input = 2.5, output = 10 }}` under [providers.{provider}.prices], in money for a million tokens"
         )),
-        ModelRef::Offline => problem,
+        ModelRef::Demo => problem,
     }
 }
 

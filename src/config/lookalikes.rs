@@ -21,6 +21,16 @@ pub(super) fn looks_like_variable(name: &str) -> bool {
         && name.split('_').all(|word| word.len() <= MAX_WORD)
 }
 
+/// The name in `$NAME` or `${NAME}`, as the shell has it, if it looks like one.
+pub(super) fn variable_behind_dollar(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('$')?;
+    let name = name
+        .strip_prefix('{')
+        .and_then(|name| name.strip_suffix('}'))
+        .unwrap_or(name);
+    looks_like_variable(name).then_some(name)
+}
+
 /// A path as people write it: `secrets/telegram`. Anything with many capitals and digits, or with
 /// other characters, may be a secret in the wrong field.
 pub(super) fn looks_like_path(path: &str) -> bool {

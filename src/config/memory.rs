@@ -1,8 +1,8 @@
 //! Reads the memory keys of an agent's table, and checks the names in `read_memory_from`.
 
-use super::agents::DeclaredAgents;
-use super::reader::{Problems, Section, Value, wrong_type};
-use super::{AgentMemory, MemorySwitch, Problem, Spanned};
+use super::declared::DeclaredAgents;
+use super::reader::{Problems, Section};
+use super::{AgentMemory, MemorySwitch, Problem, Spanned, items};
 use crate::domain::{AgentId, nearest};
 
 /// The names in an agent's `read_memory_from`.
@@ -21,12 +21,17 @@ pub(super) fn of_agent(section: &Section<'_>) -> AgentMemory {
             .count("recall_tokens")
             .unwrap_or(default.recall_tokens),
         read_from: Vec::new(),
+        for_guests: section
+            .boolean("memory_for_guests")
+            .unwrap_or(default.for_guests),
     }
 }
 
 pub(super) fn reads(section: &Section<'_>) -> Vec<Spanned<String>> {
     section
-        .list("read_memory_from", agent_name)
+        .list("read_memory_from", |value| {
+            items::name(value, "an agent's id")
+        })
         .map(|names| names.value)
         .unwrap_or_default()
 }
@@ -75,18 +80,18 @@ fn looked_up(
         )),
         Some(other) if other.id == *by => Err(refuse(
             "this is the agent itself",
-            "an agent always sees its own; take it out".into(),
+            "an agent always sees its own memories; delete this name".into(),
         )),
         Some(_) if without_memory(&name.value) => Err(refuse(
             "it has memory = \"off\"",
             format!(
-                "take it out, or set memory = \"on\" under [agents.{}]",
+                "delete this name, or set memory = \"on\" under [agents.{}]",
                 name.value
             ),
         )),
         Some(_) if without_memory(by.as_str()) => Err(refuse(
             "the reader has memory = \"off\"",
-            format!("take it out, or set memory = \"on\" under [agents.{by}]"),
+            format!("delete this name, or set memory = \"on\" under [agents.{by}]"),
         )),
         Some(other) => Ok(Some(other.id.clone())),
     }
@@ -102,17 +107,9 @@ fn unknown(declared: &DeclaredAgents, by: &AgentId, name: &str) -> String {
     };
     match nearest(name, others()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", others().collect::<Vec<_>>().join(", ")),
+        None => format!(
+            "the other agents are {}",
+            others().collect::<Vec<_>>().join(", ")
+        ),
     }
-}
-
-fn agent_name(value: &Value<'_>) -> Result<Spanned<String>, Problem> {
-    let text = value
-        .get_ref()
-        .as_str()
-        .ok_or_else(|| wrong_type("an agent's id", value, "a string"))?;
-    Ok(Spanned {
-        value: text.to_owned(),
-        span: value.span(),
-    })
 }

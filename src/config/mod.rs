@@ -16,17 +16,26 @@ mod agents;
 mod bindings;
 mod check;
 mod choices;
+mod currency;
+mod declared;
 mod discord;
+mod documented;
 pub(crate) mod edit;
+mod elsewhere;
 mod file;
+mod items;
+mod json_schema;
+mod known_servers;
 mod limits;
 mod lookalikes;
 mod memory;
 mod models;
+mod odd_quotes;
 mod peers;
 mod people;
 mod personality;
 mod platform;
+mod problem_list;
 mod providers;
 mod proxy;
 mod reader;
@@ -35,22 +44,34 @@ mod report;
 mod schema;
 mod secrets;
 pub(crate) mod store;
+mod syntax;
+mod system_error;
 mod tools;
 mod transport;
+mod twice;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use agent_table::{AgentTable, Names, WhoWords};
+pub use currency::Currency;
+pub use documented::{Documented, Shown};
 pub use file::{LoadError, draft, load};
+pub(crate) use file::{read_file, read_home};
+pub use json_schema::json_schema_text;
+pub(crate) use json_schema::{SCHEMA_FILE, is_schema_old};
 pub use peers::PeerGroup;
 pub use people::{People, Person, Who};
 pub use platform::{Answers, PlatformConfig, Quote};
-pub use report::{Problem, Report, Source};
+pub(crate) use problem_list::ListedProblem;
+pub(crate) use report::Severity;
+pub use report::{Fault, Problem, Report, Source};
 pub use schema::{Absence, Key, PLACES, Shape};
 pub use secrets::{Secret, Secrets};
+pub(crate) use store::write_schema;
 pub use tools::{
-    AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits, ToolRules,
+    AfterUntrusted, AgentTools, Ceilings, Risk, RiskProfile, SharedPath, Siblings, ToolLimits,
+    ToolRules,
 };
 
 /// All decisions of the operator. A running gateway holds a config and never changes it.
@@ -63,6 +84,8 @@ pub struct Config {
     pub switch: Switch,
     /// Turns at once, of all agents together.
     pub max_running: usize,
+    /// The money of all prices and costs.
+    pub currency: Currency,
     /// Absent section: Telegram is off.
     pub telegram: Option<Telegram>,
     /// Absent section: Discord is off.
@@ -97,7 +120,7 @@ pub enum Switch {
     Separate,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Telegram {
     pub platform: PlatformConfig,
     pub transport: Transport,
@@ -106,7 +129,7 @@ pub struct Telegram {
     pub limits: TelegramLimits,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discord {
     pub platform: PlatformConfig,
     pub limits: DiscordLimits,
@@ -153,7 +176,7 @@ pub struct TelegramLimits {
 }
 
 /// A model server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     pub kind: ProviderKind,
     /// Always ends with a slash.
@@ -169,6 +192,18 @@ pub struct Provider {
     pub vision: Vision,
     /// How much its models read at once. Absent: told by the model's name.
     pub context_tokens: Option<u32>,
+    /// Why the key cannot be read here: "the environment variable OPENAI_API_KEY is not set".
+    pub missing_key: Option<String>,
+    pub lines: ProviderLines,
+}
+
+/// Lines of config.toml that advice about a provider names, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProviderLines {
+    /// The name of the section.
+    pub section: Option<usize>,
+    pub api_key: Option<usize>,
+    pub base_url: Option<usize>,
 }
 
 /// Models of a provider that get pictures.
@@ -245,11 +280,11 @@ pub enum ProviderKind {
     Ollama,
 }
 
-/// `provider/model`, or the built-in stand-in.
+/// `provider/model`, or the built-in demo model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum ModelRef {
     #[default]
-    Offline,
+    Demo,
     Of {
         provider: String,
         model: String,
@@ -325,11 +360,11 @@ pub struct AgentSpec {
     /// The file in place of SOUL.md, seen from the agent's folder. The room `agents` checks whether
     /// the file exists.
     pub personality: Option<Spanned<String>>,
-    /// Stands in the prompt behind SOUL.md.
+    /// Added to the prompt behind SOUL.md.
     pub system_prompt: Option<String>,
     pub memory: AgentMemory,
     pub tools: AgentTools,
-    /// Where the table's name stands in the file; `None` for an agent the file does not name.
+    /// Where the table's name is in the file; `None` for an agent the file does not name.
     pub span: Option<Range<usize>>,
 }
 
@@ -383,6 +418,8 @@ pub struct AgentMemory {
     pub recall_tokens: u32,
     /// Agents whose memories this agent sees too.
     pub read_from: Vec<AgentId>,
+    /// Whether guests may learn of MEMORY.md, daily notes, private memories and USER.md.
+    pub for_guests: bool,
 }
 
 /// A `[[bindings]]` table. Its `match` text is read by `routing`.
@@ -390,6 +427,8 @@ pub struct AgentMemory {
 pub struct Binding {
     /// Counted from 0 in the order of the file, bindings with problems included.
     pub index: usize,
+    /// The line of its `match`, counted from 1.
+    pub line: usize,
     pub pattern: Spanned<String>,
     pub agent: Spanned<AgentId>,
     /// `/agent` is refused here, except for owners.
@@ -420,13 +459,15 @@ pub struct Draft {
     pub config: Config,
     pub problems: Vec<Problem>,
     pub source: Source,
+    /// What the config was read for.
+    pub purpose: Secrets,
 }
 
 /// A turn mostly waits for its model, so this is generous.
 const MAX_RUNNING: usize = 1024;
 
 impl Config {
-    /// The meaning of an empty file: a single agent, the stand-in model, and pairing for everybody.
+    /// The meaning of an empty file: a single agent, the demo model, and pairing for everybody.
     pub fn embedded() -> Self {
         Config {
             default_agent: AgentId::main(),
@@ -434,6 +475,7 @@ impl Config {
             group_sessions: GroupSessions::default(),
             switch: Switch::default(),
             max_running: MAX_RUNNING,
+            currency: Currency::default(),
             telegram: None,
             discord: None,
             providers: BTreeMap::new(),
@@ -446,7 +488,7 @@ impl Config {
         }
     }
 
-    /// The price of a model, if the file has any. The stand-in costs nothing.
+    /// The price of a model, if the file has any. The demo model costs nothing.
     pub fn price(&self, model: &ModelRef) -> Option<Price> {
         price(&self.providers, model)
     }
@@ -455,7 +497,7 @@ impl Config {
 /// The price of a model, if its provider's table has any.
 pub fn price(providers: &BTreeMap<String, Provider>, model: &ModelRef) -> Option<Price> {
     match model {
-        ModelRef::Offline => Some(Price::default()),
+        ModelRef::Demo => Some(Price::default()),
         ModelRef::Of { provider, model } => providers.get(provider)?.prices.get(model).copied(),
     }
 }
@@ -569,6 +611,7 @@ impl Default for AgentMemory {
             recall: true,
             recall_tokens: 1000,
             read_from: Vec::new(),
+            for_guests: true,
         }
     }
 }
@@ -615,6 +658,7 @@ impl Draft {
             Err(Report {
                 source: self.source,
                 problems: self.problems,
+                purpose: self.purpose,
             })
         }
     }

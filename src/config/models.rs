@@ -4,30 +4,28 @@ use toml::de::DeValue;
 
 use super::providers;
 use super::reader::{Section, Value, whole_number, wrong_type};
-use super::{ModelRef, ModelSettings, Problem, Spanned, Vision};
+use super::schema::{LEAST_CONTEXT, MAX_TEMPERATURE};
+use super::{Fault, ModelRef, ModelSettings, Problem, Spanned, Vision};
 
 /// More would only keep a person waiting for the last of them.
 const MOST_FALLBACKS: usize = 8;
 /// More fit on no screen.
 const MOST_OFFERED: usize = 50;
-/// The smallest context that can hold a prompt and a conversation.
-const LEAST_CONTEXT: u32 = 2_048;
-const MAX_TEMPERATURE: f64 = 2.0;
 
 /// The fallback models of an agent. Every provider must exist.
 pub(super) fn fallback(section: &Section<'_>, providers: &[String]) -> Vec<ModelRef> {
-    let item = |value: &Value<'_>| match value.get_ref().as_str() {
-        Some(text) => providers::known_model(
-            &Spanned {
-                value: text.to_owned(),
-                span: value.span(),
-            },
-            providers,
-        ),
-        None => {
-            Err(wrong_type("a model", value, "a string").help("write it like `openai/gpt-5.4`"))
-        }
-    };
+    let item =
+        |value: &Value<'_>| match value.get_ref().as_str() {
+            Some(text) => providers::known_model(
+                &Spanned {
+                    value: text.to_owned(),
+                    span: value.span(),
+                },
+                providers,
+            ),
+            None => Err(wrong_type("a model", value, "text in quotes")
+                .help("write it like `openai/gpt-5.4`")),
+        };
     at_most(
         section,
         "fallback",
@@ -79,12 +77,12 @@ pub(super) fn context_tokens(section: &Section<'_>) -> Option<u32> {
 fn model_name(value: &Value<'_>, key: &str) -> Result<String, Problem> {
     let advice = format!("write it like `{key} = [\"gpt-5.4\"]`, without the provider");
     match value.get_ref().as_str() {
-        None => Err(wrong_type("a model", value, "a string").help(advice)),
+        None => Err(wrong_type("a model", value, "text in quotes").help(advice)),
         Some(text)
             if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) =>
         {
             Err(
-                Problem::new(value.span(), format!("`{text}` names no model"))
+                Problem::new(value.span(), format!("`{text}` does not name a model"))
                     .label("not a model's name")
                     .help(advice),
             )
@@ -105,7 +103,7 @@ fn at_most<T>(
             .label(format!("expected at most {most} models"));
         section
             .problems
-            .note(problem.help("keep those that matter"));
+            .note(problem.help("keep the ones that matter"));
     }
     list.value
 }
@@ -115,9 +113,10 @@ fn at_least(section: &Section<'_>, key: &str, least: u32) -> Option<u32> {
     if count < least {
         let span = section.value(key)?.span();
         let problem = Problem::new(span, format!("`{key}` is too small"))
-            .label(format!("expected {least} or more"));
+            .label(format!("expected {least} or more"))
+            .fault(Fault::WrongType);
         section.problems.note(problem.help(format!(
-            "write it like `{}`, or remove the line",
+            "write it like `{}`, or delete the line",
             section.usage(key)
         )));
         return None;
@@ -135,8 +134,9 @@ fn temperature(section: &Section<'_>) -> Option<f64> {
     };
     let fitting = number.filter(|number| (0.0..=MAX_TEMPERATURE).contains(number));
     if fitting.is_none() {
-        let problem = Problem::new(value.span(), "`temperature` does not fit")
-            .label("expected a number from 0 to 2");
+        let problem = Problem::new(value.span(), "`temperature` must be a number from 0 to 2")
+            .label("not such a number")
+            .fault(Fault::WrongType);
         section
             .problems
             .note(problem.help(format!("write it like `{}`", section.usage("temperature"))));

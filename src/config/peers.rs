@@ -1,9 +1,9 @@
 //! Reads `[peer_groups.<name>]`: agents with permission to write to each other and work for each
 //! other.
 
-use super::agents::DeclaredAgents;
-use super::reader::{Section, Value, wrong_type};
-use super::{Problem, Spanned, schema};
+use super::declared::DeclaredAgents;
+use super::reader::Section;
+use super::{Problem, Spanned, items, schema};
 use crate::domain::{AgentId, Platform};
 
 /// Agents with permission to reach each other. Membership is always mutual.
@@ -21,7 +21,8 @@ pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> Vec<PeerGrou
         let Some(section) = named.section(&schema::PEER_GROUP) else {
             continue;
         };
-        let Some(written) = section.list("members", member) else {
+        let Some(written) = section.list("members", |value| items::name(value, "an agent's id"))
+        else {
             continue;
         };
         let members = members(&written.value, declared, top);
@@ -56,23 +57,13 @@ fn members(
     members
 }
 
-fn member(value: &Value<'_>) -> Result<Spanned<String>, Problem> {
-    match value.get_ref().as_str() {
-        Some(text) => Ok(Spanned {
-            value: text.to_owned(),
-            span: value.span(),
-        }),
-        None => Err(wrong_type("a member", value, "an agent's id in quotes")),
-    }
-}
-
 fn alone(name: &str, members: &Spanned<Vec<Spanned<String>>>) -> Problem {
     Problem::new(
         members.span.clone(),
-        format!("the peer group `{name}` connects nobody"),
+        format!("the peer group `{name}` has fewer than two members"),
     )
-    .label("fewer than two members")
-    .help("name at least two agents, or remove the group")
+    .label("nobody to talk to")
+    .help("name at least two agents, or delete the group")
 }
 
 fn twice(name: &Spanned<String>) -> Problem {
@@ -80,6 +71,6 @@ fn twice(name: &Spanned<String>) -> Problem {
         name.span.clone(),
         format!("`{}` is named twice", name.value),
     )
-    .label("a member already")
-    .help("name each agent once")
+    .label("the second one")
+    .help("delete one of them")
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::agents::DeclaredAgents;
+use super::declared::DeclaredAgents;
 use super::reader::{Section, Value, suggest, wrong_type};
-use super::{Problem, Spanned, check, schema};
+use super::{Fault, Problem, Spanned, items, schema};
 use crate::domain::{AgentId, PersonId, Role};
 
 /// A `[people.<name>]` table.
@@ -131,32 +131,36 @@ fn with_agents(section: &Section<'_>, declared: &DeclaredAgents) -> BTreeMap<Age
 
 fn role(value: &Value<'_>) -> Result<Role, Problem> {
     let Some(text) = value.get_ref().as_str() else {
-        return Err(wrong_type("a role", value, "a string"));
+        return Err(wrong_type("a role", value, "text in quotes"));
     };
     text.parse().map_err(|()| {
-        Problem::new(value.span(), format!("`{text}` is no role"))
+        Problem::new(value.span(), format!("`{text}` is not a role"))
             .label("not one of the roles")
             .help(suggest(text, &Role::ALL.map(Role::as_str)))
+            .fault(Fault::WrongWord)
     })
 }
 
 fn spanned_person(value: &Value<'_>) -> Result<Spanned<PersonId>, Problem> {
-    check::person(value).map(|id| Spanned {
+    items::person(value).map(|id| Spanned {
         value: id,
         span: value.span(),
     })
 }
 
 fn no_id(ids: &Spanned<Vec<Spanned<PersonId>>>) -> Problem {
-    Problem::new(ids.span.clone(), "a person without an id")
-        .label("nobody can be recognised by this")
+    Problem::new(ids.span.clone(), "this person has no id")
+        .label("nobody can be recognised by an empty list")
         .help("write at least one id, such as `ids = [\"telegram:12345678\"]`")
 }
 
 fn taken_id(id: &Spanned<PersonId>, other: &str) -> Problem {
-    Problem::new(id.span.clone(), format!("`{}` is named twice", id.value))
-        .label(format!("belongs to [people.{other}] already"))
-        .help("give each id to one person")
+    Problem::new(
+        id.span.clone(),
+        format!("`{}` belongs to two people", id.value),
+    )
+    .label(format!("[people.{other}] has this id already"))
+    .help("delete it in one of the two")
 }
 
 /// The people an agent is open to: `who` of its table.
@@ -203,13 +207,7 @@ pub(super) fn written_who(section: &Section<'_>) -> WrittenWho {
         section.refuse_type("who", "a role, or a list of roles, people and places");
         return WrittenWho(None);
     }
-    let words = section.list("who", |value| match value.get_ref().as_str() {
-        Some(text) => Ok(Spanned {
-            value: text.to_owned(),
-            span: value.span(),
-        }),
-        None => Err(wrong_type("who", value, "a string")),
-    });
+    let words = section.list("who", |value| items::name(value, "each of `who`"));
     WrittenWho(words.map(|words| words.value))
 }
 
@@ -255,11 +253,11 @@ fn unknown_who(word: &Spanned<String>, people: &People) -> Problem {
         .collect();
     Problem::new(
         word.span.clone(),
-        format!("`{}` names no role, person or place", word.value),
+        format!("`{}` is not a role, a person or a place", word.value),
     )
     .label("not a value for `who`")
     .help(format!(
-        "{}; a person can be written as `telegram:12345678`, a place as /whoami prints it",
+        "{}\na person can also be written as `telegram:12345678`, and a place as /whoami prints it",
         suggest(&word.value, &known)
     ))
 }

@@ -53,9 +53,11 @@ fn inside(path: &str) -> Result<String, (&'static str, &'static str)> {
         }
     }
     match names.join("/") {
-        joined if joined.is_empty() => Err(("`personality` names no file", "no file name in it")),
+        joined if joined.is_empty() => {
+            Err(("`personality` does not name a file", "no file name in it"))
+        }
         joined if joined.len() > MAX_PATH_BYTES || joined.contains(char::is_control) => Err((
-            "`personality` does not fit",
+            "`personality` is not a usable path",
             "too long, or with control characters in it",
         )),
         joined => Ok(joined),
@@ -66,10 +68,9 @@ fn inside(path: &str) -> Result<String, (&'static str, &'static str)> {
 pub(super) fn system_prompt(section: &Section<'_>) -> Option<String> {
     let written = section.text("system_prompt")?;
     if written.value.trim().is_empty() {
-        let problem = Problem::new(written.span, "`system_prompt` says nothing")
-            .label("nothing is written here");
+        let problem = Problem::new(written.span, "`system_prompt` is empty").label("no text in it");
         section.problems.note(problem.help(format!(
-            "write it like `{}`, or remove the line",
+            "write it like `{}`, or delete the line",
             section.usage("system_prompt")
         )));
         return None;

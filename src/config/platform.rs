@@ -10,7 +10,7 @@ use super::secrets::{Secret, Vault};
 const LONGEST_GATHER: Duration = Duration::from_secs(60);
 
 /// The settings of a chat platform.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlatformConfig {
     pub token: Secret,
     /// Without a slash at the end.
@@ -125,7 +125,7 @@ fn answers(section: &Section<'_>) -> Answers {
 fn nickname(value: &Value<'_>) -> Result<String, Problem> {
     const ADVICE: &str = "write what people say to the bot, such as `parlor` or `hey rose`";
     match value.get_ref().as_str() {
-        None => Err(wrong_type("a nickname", value, "a string").help(ADVICE)),
+        None => Err(wrong_type("a nickname", value, "text in quotes").help(ADVICE)),
         Some(text) if !text.contains(char::is_alphanumeric) => Err(Problem::new(
             value.span(),
             "a nickname needs a letter or a digit",

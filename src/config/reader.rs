@@ -6,9 +6,11 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::choices::Choice;
+use super::elsewhere;
+use super::known_servers;
 use super::lookalikes::is_plain_key;
-use super::schema::{Absence, Key, Shape};
-use super::{Problem, Spanned};
+use super::schema::{self, Absence, Key, Shape};
+use super::{Fault, Problem, Spanned};
 use crate::domain::nearest;
 
 /// A value of the file with its place.
@@ -43,30 +45,33 @@ pub(super) struct Section<'a> {
 /// A table among several of its kind, with its name or, in a list, its place.
 pub(super) struct Named<'a> {
     pub(super) name: Spanned<String>,
+    /// The key that holds all of them, such as `agents`.
+    group: &'static str,
     value: &'a Value<'a>,
     problems: &'a Problems,
 }
 
 impl<'a> Section<'a> {
-    /// `span` is the table's name: a missing key is shown there.
+    /// A missing key is shown at the table's name.
     pub(super) fn open(
         shape: &'static Shape,
         table: &'a DeTable<'a>,
-        span: Range<usize>,
+        name: &Spanned<String>,
         problems: &'a Problems,
     ) -> Self {
-        for (key, _) in table
+        for (key, value) in table
             .iter()
             .filter(|(key, _)| shape.key(key.get_ref()).is_none())
         {
-            problems.note(unknown_key(shape, key.get_ref(), key.span()));
+            let has_keys = value.get_ref().is_table();
+            problems.note(unknown_key(shape, key.get_ref(), key.span(), has_keys));
         }
         let required = shape
             .keys
             .iter()
             .filter(|key| key.absence == Absence::Refused);
         for key in required.filter(|key| !table.contains_key(key.name)) {
-            problems.note(missing_key(shape, key, span.clone()));
+            problems.note(missing_key(shape, key, name));
         }
         Section {
             shape,
@@ -85,7 +90,9 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn text(&self, name: &str) -> Option<Spanned<String>> {
-        self.read(name, "a string", |value| Some(value.as_str()?.to_owned()))
+        self.read(name, "text in quotes", |value| {
+            Some(value.as_str()?.to_owned())
+        })
     }
 
     pub(super) fn boolean(&self, name: &str) -> Option<bool> {
@@ -99,16 +106,17 @@ impl<'a> Section<'a> {
         let value = self.value(name)?;
         let count = whole_number(value.get_ref()).and_then(|number| number.try_into().ok());
         if count.is_none() {
-            let label = if value.get_ref().is_integer() {
-                "this is too small or too large".to_owned()
-            } else {
-                found(value)
+            let is_integer = value.get_ref().is_integer();
+            let (message, label) = match is_integer {
+                true => (
+                    format!("`{name}` must be 0 or more, and at most {}", u32::MAX),
+                    "too small or too large".to_owned(),
+                ),
+                false => (format!("`{name}` must be a whole number"), found(value)),
             };
-            let problem = Problem::new(
-                value.span(),
-                format!("`{name}`: expected a whole number, 0 or more"),
-            )
-            .label(label);
+            let problem = Problem::new(value.span(), message)
+                .label(label)
+                .fault(Fault::WrongType);
             self.problems
                 .note(problem.help(format!("write it like `{}`", self.usage(name))));
         }
@@ -124,9 +132,10 @@ impl<'a> Section<'a> {
                 .map(toml::Spanned::span)
                 .unwrap_or_default();
             let problem = Problem::new(span, format!("`{name}` cannot be 0"))
-                .label("nothing could ever be done");
+                .label("nothing could ever be done")
+                .fault(Fault::WrongType);
             self.problems.note(problem.help(format!(
-                "write 1 or more, such as `{}`, or leave it out",
+                "write 1 or more, such as `{}`, or delete the line",
                 self.usage(name)
             )));
         }
@@ -137,9 +146,14 @@ impl<'a> Section<'a> {
         let text = self.text(name)?;
         let choice = text.value.parse().ok();
         if choice.is_none() {
-            self.problems.note(wrong_choice(name, &text, &T::words()));
+            self.refuse_word(name, &text, &T::words());
         }
         choice
+    }
+
+    /// Notes a word that is not among those of a key.
+    pub(super) fn refuse_word(&self, name: &str, text: &Spanned<String>, words: &[&str]) {
+        self.problems.note(wrong_choice(name, text, words));
     }
 
     /// The readable items; `item` makes problems of the others.
@@ -169,19 +183,23 @@ impl<'a> Section<'a> {
     pub(super) fn section(&self, name: &str, shape: &'static Shape) -> Option<Section<'a>> {
         let (key, value) = self.table.get_key_value(name)?;
         let Some(table) = value.get_ref().as_table() else {
-            self.refuse_type(name, "a table");
+            self.refuse_type(name, "a section");
             return None;
         };
-        Some(Section::open(shape, table, key.span(), self.problems))
+        let name = Spanned {
+            value: name.to_owned(),
+            span: key.span(),
+        };
+        Some(Section::open(shape, table, &name, self.problems))
     }
 
     /// All tables inside the table `name`, in file order.
-    pub(super) fn named(&self, name: &str) -> Vec<Named<'a>> {
+    pub(super) fn named(&self, name: &'static str) -> Vec<Named<'a>> {
         let Some(value) = self.value(name) else {
             return Vec::new();
         };
         let Some(table) = value.get_ref().as_table() else {
-            self.refuse_type(name, "a table of tables");
+            self.refuse_type(name, "a section for each name");
             return Vec::new();
         };
         let mut all: Vec<_> = table
@@ -191,6 +209,7 @@ impl<'a> Section<'a> {
                     value: key.get_ref().to_string(),
                     span: key.span(),
                 },
+                group: name,
                 value,
                 problems: self.problems,
             })
@@ -200,12 +219,12 @@ impl<'a> Section<'a> {
     }
 
     /// All tables of a list of tables.
-    pub(super) fn items(&self, name: &str) -> Vec<Named<'a>> {
+    pub(super) fn items(&self, name: &'static str) -> Vec<Named<'a>> {
         let Some(value) = self.value(name) else {
             return Vec::new();
         };
         let Some(array) = value.get_ref().as_array() else {
-            self.refuse_type(name, "a list of tables");
+            self.problems.note(not_a_list(name, value));
             return Vec::new();
         };
         let named = |value: &'a Value<'a>| Named {
@@ -213,6 +232,7 @@ impl<'a> Section<'a> {
                 value: name.to_owned(),
                 span: value.span(),
             },
+            group: name,
             value,
             problems: self.problems,
         };
@@ -255,19 +275,28 @@ impl<'a> Section<'a> {
 impl<'a> Named<'a> {
     pub(super) fn section(&self, shape: &'static Shape) -> Option<Section<'a>> {
         let Some(table) = self.value.get_ref().as_table() else {
-            self.problems.note(wrong_type(
-                &format!("`{}`", self.name.value),
-                self.value,
-                "a table",
-            ));
+            self.problems.note(self.not_a_table(shape));
             return None;
         };
-        Some(Section::open(
-            shape,
-            table,
-            self.name.span.clone(),
-            self.problems,
-        ))
+        Some(Section::open(shape, table, &self.name, self.problems))
+    }
+
+    /// `agents.rose = "Rose"`, or `[[agents.rose]]`.
+    fn not_a_table(&self, shape: &Shape) -> Problem {
+        let (group, name) = (self.group, &self.name.value);
+        if name == group {
+            return wrong_type(&format!("each of `{group}`"), self.value, "a table")
+                .help(format!("write it as `[[{group}]]`, with its keys below"));
+        }
+        let header = format!("[{group}.{name}]");
+        let problem = wrong_type(&format!("`{name}`"), self.value, "a section");
+        match self.value.get_ref() {
+            DeValue::Array(_) => problem.help(format!("write single brackets: `{header}`")),
+            DeValue::String(text) if shape.key("name").is_some() => {
+                problem.help(format!("write\n{header}\nname = \"{text}\""))
+            }
+            _ => problem.help(format!("write `{header}`, with its keys below")),
+        }
     }
 }
 
@@ -294,15 +323,17 @@ pub(super) fn quoted(words: &[&str]) -> String {
 }
 
 pub(super) fn wrong_type(subject: &str, value: &Value<'_>, expected: &str) -> Problem {
-    Problem::new(value.span(), format!("{subject}: expected {expected}")).label(found(value))
+    Problem::new(value.span(), format!("{subject} must be {expected}"))
+        .label(found(value))
+        .fault(Fault::WrongType)
 }
 
 fn found(value: &Value<'_>) -> String {
     let kind = match value.get_ref() {
-        DeValue::String(_) => "a string",
-        DeValue::Integer(_) => "an integer",
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a number",
         DeValue::Float(_) => "a number with a fraction",
-        DeValue::Boolean(_) => "a boolean",
+        DeValue::Boolean(_) => "`true` or `false`",
         DeValue::Datetime(_) => "a date or time",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
@@ -310,20 +341,38 @@ fn found(value: &Value<'_>) -> String {
     format!("this is {kind}")
 }
 
+/// `[bindings]`, or something else where a list of tables belongs.
+fn not_a_list(name: &str, value: &Value<'_>) -> Problem {
+    let header = format!("[[{name}]]");
+    match value.get_ref() {
+        DeValue::Table(_) => {
+            Problem::new(value.span(), format!("`[{name}]` needs double brackets"))
+                .label(format!("write `{header}`"))
+                .help(format!(
+                    "each one is an item of a list, so write `{header}` before each"
+                ))
+                .fault(Fault::WrongType)
+        }
+        _ => wrong_type(&format!("`{name}`"), value, "a list of sections")
+            .help(format!("write `{header}`, with its keys below")),
+    }
+}
+
 fn wrong_choice(name: &str, text: &Spanned<String>, words: &[&str]) -> Problem {
     let advice = match nearest(&text.value, words.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`? It can be {}", quoted(words)),
-        None => format!("it can be {}", quoted(words)),
+        Some(near) => format!("did you mean `{near}`? The choices are {}", quoted(words)),
+        None => format!("the choices are {}", quoted(words)),
     };
     Problem::new(
         text.span.clone(),
-        format!("`{}` is no value for `{name}`", text.value),
+        format!("`{name}` cannot be `{}`", text.value),
     )
-    .label("not one of the known words")
+    .label("not one of the choices")
     .help(advice)
+    .fault(Fault::WrongWord)
 }
 
-fn unknown_key(shape: &Shape, key: &str, span: Range<usize>) -> Problem {
+fn unknown_key(shape: &Shape, key: &str, span: Range<usize>, has_keys: bool) -> Problem {
     let advice = match (shape.name, key) {
         // The key is planned, so people find it in texts about Parlor.
         ("the top level", "admin") => {
@@ -332,22 +381,33 @@ fn unknown_key(shape: &Shape, key: &str, span: Range<usize>) -> Problem {
         // Others let people choose.
         ("the top level", "storage" | "store" | "database" | "db")
         | ("[memory]", "backend" | "storage" | "store") => ONE_STORE.to_owned(),
-        _ => suggest(key, &shape.names().collect::<Vec<_>>()),
+        _ => elsewhere::advice(shape, key, has_keys),
     };
-    // Under a secret, the secret itself may stand where a key belongs.
-    let shown = match shape.name == super::schema::SECRET.name && !is_plain_key(key) {
-        true => "unknown key".to_owned(),
-        false => format!("unknown key `{key}`"),
+    // Under a secret, the secret itself may be written where a key belongs.
+    let (shown, advice) = match shape.name == schema::SECRET.name && !is_plain_key(key) {
+        true => (
+            "unknown key".to_owned(),
+            format!("known here: {}", quoted(&shape.names().collect::<Vec<_>>())),
+        ),
+        false => (format!("unknown key `{key}`"), advice),
     };
     Problem::new(span, shown)
         .label(format!("not a key of {}", shape.name))
         .help(advice)
+        .fault(Fault::UnknownKey)
 }
 
 const ONE_STORE: &str = "everything is kept in one SQLite file, parlor.db in the home folder, and no other store can be chosen; remove this";
 
-fn missing_key(shape: &Shape, key: &Key, span: Range<usize>) -> Problem {
-    Problem::new(span, format!("missing key `{}`", key.name))
+fn missing_key(shape: &Shape, key: &Key, name: &Spanned<String>) -> Problem {
+    let is_kind = shape.name == schema::PROVIDER.name && key.name == "kind";
+    let setup = is_kind.then(|| known_servers::setup(&name.value)).flatten();
+    let advice = match setup {
+        Some(lines) => format!("add below [providers.{}]\n{lines}", name.value),
+        None => format!("add a line such as `{}`", key.usage()),
+    };
+    Problem::new(name.span.clone(), format!("missing key `{}`", key.name))
         .label(format!("{} needs `{}`", shape.name, key.name))
-        .help(format!("add a line such as `{}`", key.usage()))
+        .help(advice)
+        .fault(Fault::MissingKey)
 }

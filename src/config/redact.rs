@@ -4,9 +4,12 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::lookalikes::{is_plain_key, looks_like_path, looks_like_secret, looks_like_variable};
+use super::lookalikes::{
+    is_plain_key, looks_like_path, looks_like_secret, looks_like_variable, variable_behind_dollar,
+};
+use super::odd_quotes;
 use super::reader::Value;
-use super::schema;
+use super::schema::PLACES;
 use crate::domain::nearest;
 
 /// Keys with a secret as value. A proxy's address may hold a password, and not always in the usual
@@ -58,16 +61,18 @@ fn collect_from_value(text: &str, value: &Value<'_>, spans: &mut Vec<Range<usize
 /// Everything under a secret's key, except the names of places where secrets are kept.
 fn collect_from_secret(value: &Value<'_>, spans: &mut Vec<Range<usize>>) {
     let DeValue::Table(table) = value.get_ref() else {
-        spans.push(value.span());
+        if !names_a_variable(value) {
+            spans.push(value.span());
+        }
         return;
     };
     for (key, value) in table.iter() {
         let is_place = match (key.get_ref().as_ref(), value.get_ref().as_str()) {
-            ("env", Some(name)) => looks_like_variable(name),
+            ("env", Some(name)) => is_variable(name),
             ("file", Some(path)) => looks_like_path(path),
             _ => false,
         };
-        // The secret may stand where `env` belongs.
+        // The secret may be written where `env` belongs.
         if !is_plain_key(key.get_ref()) {
             spans.push(key.span());
         }
@@ -77,7 +82,13 @@ fn collect_from_secret(value: &Value<'_>, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Words that are secrets wherever they stand, such as in a field of another name.
+/// `token = "$TELEGRAM_BOT_TOKEN"`, as the shell has it.
+fn names_a_variable(value: &Value<'_>) -> bool {
+    let text = value.get_ref().as_str();
+    text.is_some_and(|text| variable_behind_dollar(text).is_some())
+}
+
+/// Words that are secrets in any field, such as in a field of another name.
 fn collect_lookalikes(text: &str, spans: &mut Vec<Range<usize>>) {
     let is_around = |c: char| c.is_whitespace() || "\"'=,{}[]()<>`".contains(c);
     for word in text.split(is_around).filter(|word| looks_like_secret(word)) {
@@ -112,7 +123,9 @@ fn secret_column(line: &str) -> Option<usize> {
     let equal_signs = line.match_indices('=').map(|(at, _)| at);
     let mut ends_of_keys = first_word_end.into_iter().chain(equal_signs);
     let end_of_key = ends_of_keys.find(|at| {
-        sounds_secret(key_before(&line[..*at])) && !names_a_place(after_key(&line[*at..]))
+        let (key, value) = (key_before(&line[..*at]), after_key(&line[*at..]));
+        let is_counted = is_number(value) && sounds_counted(key);
+        sounds_secret(key) && !names_a_place(value) && !is_counted
     })?;
     Some(line.len() - after_key(&line[end_of_key..]).len())
 }
@@ -131,13 +144,23 @@ fn after_key(text: &str) -> &str {
 
 fn names_a_place(value: &str) -> bool {
     let inside = value.strip_prefix('{').unwrap_or_default().trim_start();
-    let quoted = || inside.split(['"', '\'']).nth(1).unwrap_or_default();
-    let is_alone = || inside.split(['"', '\'']).count() <= 3;
-    match inside.split(|c: char| !c.is_ascii_alphabetic()).next() {
-        Some("env") => is_alone() && looks_like_variable(quoted()),
-        Some("file") => is_alone() && looks_like_path(quoted()),
+    let Some((key, place)) = inside.split_once('=') else {
+        return false;
+    };
+    let is_around = |c: char| c.is_whitespace() || c == '}';
+    let place = place.trim_matches(is_around);
+    let is_alone = !place.contains(['=', ',']);
+    match key.trim() {
+        "env" => is_alone && is_variable(place),
+        "file" => is_alone && looks_like_path(odd_quotes::unquoted(place)),
         _ => false,
     }
+}
+
+/// A variable's name with quotes of any kind or none, also with the shell's dollar.
+fn is_variable(text: &str) -> bool {
+    let name = odd_quotes::unquoted(text);
+    looks_like_variable(name) || variable_behind_dollar(name).is_some()
 }
 
 /// Also true for a slip of the pen such as `tokn`, because the report about an unknown key shows
@@ -161,17 +184,7 @@ fn sounds_secret(key: &str) -> bool {
 /// The keys a slip could have been meant for; without the others `name` would pass for a slip of
 /// `api_key`.
 fn every_key() -> impl Iterator<Item = &'static str> {
-    let shapes = [
-        &schema::TOP,
-        &schema::TELEGRAM,
-        &schema::WEBHOOK,
-        &schema::LIMITS,
-        &schema::PROVIDER,
-        &schema::ACCESS,
-        &schema::AGENT,
-        &schema::BINDING,
-    ];
-    shapes.into_iter().flat_map(|shape| shape.names())
+    PLACES.iter().flat_map(|(_, shape)| shape.names())
 }
 
 /// `[agents.keeper]`: a name that sounds secret, but an ordinary table.
@@ -179,9 +192,25 @@ fn is_under_a_header(text: &str, value: &Value<'_>) -> bool {
     value.get_ref().is_table() && !text[value.span().start..].starts_with('{')
 }
 
-/// `tokens_per_dya = 1000`: a slip in a number of tokens, and no secret is a number.
+/// `token_per_day = 1000`: a slip in a number of tokens.
 fn is_counted(key: &str, value: &Value<'_>) -> bool {
-    key.contains("tokens") && matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_))
+    let is_number = matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_));
+    is_number && sounds_counted(key)
+}
+
+/// Whether a key is that of a number of tokens, or a slip of one.
+fn sounds_counted(key: &str) -> bool {
+    let is_slip = || nearest(key, every_key()).is_some_and(|near| COUNTED_KEYS.contains(&near));
+    key.contains("tokens") || is_slip()
+}
+
+/// A plain number, in the text of a line.
+fn is_number(text: &str) -> bool {
+    let number = text.split('#').next().unwrap_or_default().trim();
+    !number.is_empty()
+        && number
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '_' | '-'))
 }
 
 /// `https://user:password@host`

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet, normalize_untrusted_str};
 
+use super::{Secrets, Spanned};
+
 /// The file's path and text.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
@@ -25,6 +27,38 @@ pub struct Problem {
     pub label: String,
     /// The remedy.
     pub help: Option<String>,
+    /// Other spots of the file that belong to the problem, each with its label.
+    pub related: Vec<Spanned<String>>,
+    pub fault: Fault,
+}
+
+/// Kinds of problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fault {
+    /// The file is not TOML here.
+    Syntax,
+    UnknownKey,
+    MissingKey,
+    /// A value of another type, or a number outside its range.
+    WrongType,
+    /// Not one of the words that the key takes.
+    WrongWord,
+    /// The form is right, but not the meaning.
+    #[default]
+    Meaning,
+    /// A secret that is not on this machine.
+    MissingSecret,
+    /// A secret that is on this machine and cannot be used.
+    BadSecret,
+}
+
+/// How bad a problem is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// The config cannot be used.
+    Error,
+    /// The config is right, but cannot be run on this machine.
+    Warning,
 }
 
 /// All problems of a file, ready to print.
@@ -32,6 +66,8 @@ pub struct Problem {
 pub struct Report {
     pub source: Source,
     pub problems: Vec<Problem>,
+    /// What the config was read for.
+    pub purpose: Secrets,
 }
 
 impl Problem {
@@ -41,6 +77,8 @@ impl Problem {
             span,
             label: String::new(),
             help: None,
+            related: Vec::new(),
+            fault: Fault::default(),
         }
     }
 
@@ -57,24 +95,80 @@ impl Problem {
             ..self
         }
     }
+
+    /// Adds another spot of the file.
+    pub fn related(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
+        self.related.push(Spanned {
+            value: label.into(),
+            span,
+        });
+        self
+    }
+
+    pub(super) fn fault(self, fault: Fault) -> Self {
+        Problem { fault, ..self }
+    }
+}
+
+impl Fault {
+    /// The word in JSON.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Fault::Syntax => "syntax",
+            Fault::UnknownKey => "unknown-key",
+            Fault::MissingKey => "missing-key",
+            Fault::WrongType => "wrong-type",
+            Fault::WrongWord => "wrong-word",
+            Fault::Meaning => "meaning",
+            Fault::MissingSecret => "missing-secret",
+            Fault::BadSecret => "bad-secret",
+        }
+    }
+}
+
+impl Severity {
+    /// The word in JSON.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
 }
 
 impl Report {
     /// The whole text for a terminal or a log, without a line break at the end.
     pub fn render(&self, color: bool) -> String {
+        self.render_problems(color) + &self.summary()
+    }
+
+    /// The problems alone. Each ends with an empty line.
+    pub(crate) fn render_problems(&self, color: bool) -> String {
         let renderer = if color {
             Renderer::styled()
         } else {
             Renderer::plain()
         };
-        let mut in_file_order: Vec<&Problem> = self.problems.iter().collect();
-        in_file_order.sort_by_key(|problem| problem.span.start);
         let mut text = String::new();
-        for problem in in_file_order {
+        for problem in self.in_file_order() {
             text += &self.render_problem(problem, &renderer);
             text += "\n\n";
         }
-        text + &self.summary()
+        text
+    }
+
+    pub(super) fn in_file_order(&self) -> Vec<&Problem> {
+        let mut problems: Vec<&Problem> = self.problems.iter().collect();
+        problems.sort_by_key(|problem| problem.span.start);
+        problems
+    }
+
+    /// Only a config that is about to run needs the secrets.
+    pub(crate) fn severity(&self, problem: &Problem) -> Severity {
+        match (problem.fault, self.purpose) {
+            (Fault::MissingSecret, Secrets::WherePresent) => Severity::Warning,
+            _ => Severity::Error,
+        }
     }
 
     fn render_problem(&self, problem: &Problem, renderer: &Renderer) -> String {
@@ -82,14 +176,24 @@ impl Report {
         let pointer = AnnotationKind::Primary
             .span(self.inside_text(&problem.span))
             .label(label);
+        let others = problem.related.iter().map(|other| {
+            AnnotationKind::Context
+                .span(self.inside_text(&other.span))
+                .label(other.value.as_str())
+        });
         let snippet = Snippet::source(&self.source.text)
             .path(self.source.path.to_string_lossy())
-            .annotation(pointer);
+            .annotation(pointer)
+            .annotations(others);
         let help = problem
             .help
             .as_ref()
             .map(|help| Level::HELP.message(normalize_untrusted_str(help)));
-        renderer.render(&[Level::ERROR
+        let level = match self.severity(problem) {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        renderer.render(&[level
             .primary_title(&problem.message)
             .element(snippet)
             .elements(help)])
@@ -103,6 +207,14 @@ impl Report {
         start..end.max(start)
     }
 
+    /// Line and column of a byte, both counted from 1, columns in characters.
+    pub(super) fn position(&self, at: usize) -> (usize, usize) {
+        let before = &self.source.text[..self.source.text.floor_char_boundary(at)];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        (line_of(before), before[line_start..].chars().count() + 1)
+    }
+
+    /// How many problems, and in which file. A program that was to start says that it did not.
     fn summary(&self) -> String {
         let file = self
             .source
@@ -110,11 +222,20 @@ impl Report {
             .file_name()
             .unwrap_or(self.source.path.as_os_str())
             .to_string_lossy();
-        match self.problems.len() {
-            1 => format!("1 problem in {file}; nothing was started."),
-            count => format!("{count} problems in {file}; nothing was started."),
+        let problems = match self.problems.len() {
+            1 => "1 problem".to_owned(),
+            count => format!("{count} problems"),
+        };
+        match self.purpose {
+            Secrets::Required => format!("{problems} in {file}. Parlor was not started."),
+            Secrets::WherePresent => format!("{problems} in {file}."),
         }
     }
+}
+
+/// The line, counted from 1, in which a text ends.
+pub(super) fn line_of(before: &str) -> usize {
+    before.bytes().filter(|byte| *byte == b'\n').count() + 1
 }
 
 impl fmt::Display for Report {
@@ -129,32 +250,60 @@ impl std::error::Error for Report {}
 mod tests {
     use super::*;
 
+    fn report(text: &str, problem: Problem) -> Report {
+        Report {
+            source: Source {
+                path: "config.toml".into(),
+                text: text.into(),
+            },
+            problems: vec![problem],
+            purpose: Secrets::WherePresent,
+        }
+    }
+
     #[test]
     fn a_span_outside_the_text_is_still_shown() {
-        let source = Source {
-            path: "config.toml".into(),
-            text: "name = \"ü\"\n".into(),
-        };
         for span in [0..0, 9..9, 5..500, 500..600, 11..11] {
-            let report = Report {
-                source: source.clone(),
-                problems: vec![Problem::new(span, "wrong")],
-            };
+            let problem = Problem::new(span.clone(), "wrong").related(span, "and this");
+            let report = report("name = \"ü\"\n", problem);
             assert!(report.to_string().contains("config.toml:"));
         }
     }
 
     #[test]
     fn colour_is_only_there_when_asked_for() {
-        let source = Source {
-            path: "config.toml".into(),
-            text: "a = 1\n".into(),
-        };
-        let report = Report {
-            source,
-            problems: vec![Problem::new(0..1, "wrong")],
-        };
+        let report = report("a = 1\n", Problem::new(0..1, "wrong"));
         assert!(report.render(true).contains('\u{1b}'));
         assert!(!report.to_string().contains('\u{1b}'));
+    }
+
+    #[test]
+    fn positions_count_lines_and_characters_from_one() {
+        let report = report("a = 1\nü = \"x\"\n", Problem::new(0..1, "wrong"));
+        for (at, expected) in [
+            (0, (1, 1)),
+            (5, (1, 6)),
+            (6, (2, 1)),
+            (8, (2, 2)),
+            (7, (2, 1)),
+            (99, (3, 1)),
+        ] {
+            assert_eq!(report.position(at), expected, "{at}");
+        }
+    }
+
+    /// A missing secret stops a start, and is worth a word for a person who only checks.
+    #[test]
+    fn a_missing_secret_is_a_warning_unless_parlor_is_to_start() {
+        let problem = Problem::new(0..1, "X is not set").fault(Fault::MissingSecret);
+        let checked = report("a = 1\n", problem);
+        let started = Report {
+            purpose: Secrets::Required,
+            ..checked.clone()
+        };
+        assert!(checked.to_string().starts_with("warning: X is not set"));
+        assert!(checked.to_string().ends_with("1 problem in config.toml."));
+        assert!(started.to_string().starts_with("error: X is not set"));
+        assert!(started.to_string().ends_with("Parlor was not started."));
     }
 }

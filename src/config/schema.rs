@@ -1,4 +1,13 @@
 //! The keys of each table of the config file. Every other key is a problem.
+//!
+//! The list feeds the checks, the book's reference and the schema for editors.
+
+use super::choices::Choice;
+use super::{
+    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, MemorySwitch, ProviderKind,
+    Quote, Reasoning, Risk, Switch, TransportMode,
+};
+use crate::domain::{Platform, Role};
 
 /// A kind of table.
 pub struct Shape {
@@ -13,6 +22,31 @@ pub struct Key {
     /// A possible value, shown as advice.
     pub(super) example: &'static str,
     pub absence: Absence,
+    pub(super) kind: Kind,
+}
+
+/// The values of a key, for the schema. A test compares them with the checks.
+pub(super) enum Kind {
+    /// The type of the example: text, a whole number from 0 on, a switch, a list of texts, or a
+    /// table with keys of its own.
+    LikeExample,
+    /// A word from a short list.
+    Word(fn() -> Vec<&'static str>),
+    /// A whole number from here on.
+    AtLeast(u32),
+    /// A number between these two.
+    Between(f64, f64),
+    Money,
+    /// A switch or a list of texts.
+    SwitchOrList,
+    /// A text or a list of texts.
+    TextOrList,
+    /// Numbers, with or without quotes.
+    Ids,
+    /// A text or the place of a secret.
+    TextOrSecret,
+    /// A table with a word for each name.
+    WordByName(fn() -> Vec<&'static str>),
 }
 
 /// The meaning of an absent key.
@@ -37,10 +71,27 @@ impl Shape {
 }
 
 impl Key {
+    const fn kind(self, kind: Kind) -> Self {
+        Key { kind, ..self }
+    }
+
+    const fn word<T: Choice>(self) -> Self {
+        self.kind(Kind::Word(T::words))
+    }
+
+    /// Whether the key is written as a section.
+    pub(super) fn is_table(&self) -> bool {
+        self.example.trim_start_matches('[').starts_with(self.name)
+    }
+
+    /// Whether the key is written as a section in double brackets, once for each item.
+    pub(super) fn is_list_of_tables(&self) -> bool {
+        self.is_table() && self.example.starts_with("[[")
+    }
+
     /// The key as written in the file: `name = "Rose"`, or `[telegram]` for a table.
     pub(super) fn usage(&self) -> String {
-        let is_header = self.example.trim_start_matches('[').starts_with(self.name);
-        if is_header {
+        if self.is_table() {
             self.example.to_owned()
         } else {
             format!("{} = {}", self.name, self.example)
@@ -53,6 +104,7 @@ const fn refused(name: &'static str, example: &'static str) -> Key {
         name,
         example,
         absence: Absence::Refused,
+        kind: Kind::LikeExample,
     }
 }
 
@@ -61,6 +113,7 @@ const fn nothing(name: &'static str, example: &'static str) -> Key {
         name,
         example,
         absence: Absence::Nothing,
+        kind: Kind::LikeExample,
     }
 }
 
@@ -69,17 +122,23 @@ const fn default(name: &'static str, example: &'static str) -> Key {
         name,
         example,
         absence: Absence::Default,
+        kind: Kind::LikeExample,
     }
 }
+
+/// The smallest context that can hold a prompt and a conversation.
+pub(super) const LEAST_CONTEXT: u32 = 2_048;
+pub(super) const MAX_TEMPERATURE: f64 = 2.0;
 
 pub(super) const TOP: Shape = Shape {
     name: "the top level",
     keys: &[
         default("default_agent", r#""main""#),
         default("default_model", r#""openai/gpt-5.4""#),
-        default("group_sessions", r#""per-user""#),
-        default("switch", r#""separate""#),
-        default("max_running", "1024"),
+        default("group_sessions", r#""per-user""#).word::<GroupSessions>(),
+        default("switch", r#""separate""#).word::<Switch>(),
+        default("max_running", "1024").kind(Kind::AtLeast(1)),
+        default("currency", r#""EUR""#),
         nothing("telegram", "[telegram]"),
         nothing("discord", "[discord]"),
         nothing("providers", "[providers.openai]"),
@@ -99,9 +158,9 @@ pub(super) const TELEGRAM: Shape = Shape {
     keys: &[
         refused("token", r#"{ env = "TELEGRAM_BOT_TOKEN" }"#),
         default("api_url", r#""https://api.telegram.org""#),
-        default("mode", r#""polling""#),
+        default("mode", r#""polling""#).word::<TransportMode>(),
         nothing("webhook", "[telegram.webhook]"),
-        nothing("proxy", r#"{ env = "TELEGRAM_PROXY" }"#),
+        nothing("proxy", r#"{ env = "TELEGRAM_PROXY" }"#).kind(Kind::TextOrSecret),
         default("auto_bind", "true"),
         default("gather_ms", "2000"),
         default("max_file_mb", "20"),
@@ -111,7 +170,7 @@ pub(super) const TELEGRAM: Shape = Shape {
             "{ per_second = 30, chat_per_second = 1, group_per_minute = 20 }",
         ),
         nothing("nicknames", r#"["parlor", "hey rose"]"#),
-        default("quote", r#""auto""#),
+        default("quote", r#""auto""#).word::<Quote>(),
         default("show_agent", "false"),
         default("link_previews", "false"),
         default("max_parts", "5"),
@@ -148,7 +207,7 @@ pub(super) const DISCORD: Shape = Shape {
         default("streaming", "true"),
         nothing("limits", "{ per_second = 50, channel_per_second = 1 }"),
         nothing("nicknames", r#"["parlor", "hey rose"]"#),
-        default("quote", r#""auto""#),
+        default("quote", r#""auto""#).word::<Quote>(),
         default("show_agent", "false"),
         default("link_previews", "false"),
         default("max_parts", "5"),
@@ -167,26 +226,26 @@ pub(super) const DISCORD_LIMITS: Shape = Shape {
 pub(super) const PROVIDER: Shape = Shape {
     name: "a provider",
     keys: &[
-        refused("kind", r#""openai""#),
+        refused("kind", r#""openai""#).word::<ProviderKind>(),
         default("base_url", r#""https://api.openai.com/v1/""#),
         nothing("api_key", r#"{ env = "OPENAI_API_KEY" }"#),
-        nothing("proxy", r#"{ env = "OPENAI_PROXY" }"#),
+        nothing("proxy", r#"{ env = "OPENAI_PROXY" }"#).kind(Kind::TextOrSecret),
         nothing(
             "prices",
             r#"{ "gpt-5.4" = { input = 2.5, output = 10, cached = 0.25 } }"#,
         ),
         nothing("models", r#"["gpt-5.4", "gpt-5.4-mini"]"#),
-        nothing("vision", r#"["gpt-5.4"]"#),
-        nothing("context_tokens", "200_000"),
+        nothing("vision", r#"["gpt-5.4"]"#).kind(Kind::SwitchOrList),
+        nothing("context_tokens", "200_000").kind(Kind::AtLeast(LEAST_CONTEXT)),
     ],
 };
 
 pub(super) const PRICE: Shape = Shape {
     name: "a price",
     keys: &[
-        refused("input", "2.5"),
-        refused("output", "10"),
-        nothing("cached", "0.25"),
+        refused("input", "2.5").kind(Kind::Money),
+        refused("output", "10").kind(Kind::Money),
+        nothing("cached", "0.25").kind(Kind::Money),
     ],
 };
 
@@ -202,8 +261,8 @@ pub(super) const ACCESS: Shape = Shape {
     name: "[access]",
     keys: &[
         nothing("owners", r#"["telegram:12345678"]"#),
-        default("dms", r#""pairing""#),
-        default("groups", r#""bound""#),
+        default("dms", r#""pairing""#).word::<Dms>(),
+        default("groups", r#""bound""#).word::<Groups>(),
         default("require_mention", "true"),
         default("observe", "true"),
         nothing(
@@ -218,8 +277,8 @@ pub(super) const PERSON: Shape = Shape {
     name: "a person",
     keys: &[
         refused("ids", r#"["telegram:12345678", "discord:8765"]"#),
-        nothing("role", r#""admin""#),
-        nothing("agents", r#"{ coding = "member" }"#),
+        nothing("role", r#""admin""#).word::<Role>(),
+        nothing("agents", r#"{ coding = "member" }"#).kind(Kind::WordByName(Role::words)),
     ],
 };
 
@@ -245,15 +304,15 @@ pub(super) const ROLE_LIMITS: Shape = Shape {
 
 pub(super) const MEMORY: Shape = Shape {
     name: "[memory]",
-    keys: &[default("default_visibility", r#""apart""#)],
+    keys: &[default("default_visibility", r#""apart""#).word::<DefaultVisibility>()],
 };
 pub(super) const CEILINGS: Shape = Shape {
     name: "[access.tools]",
     keys: &[
-        default("guest", r#""look""#),
-        default("member", r#""reach""#),
-        default("admin", r#""reach""#),
-        default("owner", r#""reach""#),
+        default("guest", r#""look""#).word::<Risk>(),
+        default("member", r#""reach""#).word::<Risk>(),
+        default("admin", r#""reach""#).word::<Risk>(),
+        default("owner", r#""reach""#).word::<Risk>(),
     ],
 };
 
@@ -262,7 +321,7 @@ pub(super) const RISK_PROFILE: Shape = Shape {
     keys: &[
         nothing("allow", r#"["now", "file_read"]"#),
         nothing("deny", r#"["web_fetch"]"#),
-        nothing("max_risk", r#""change""#),
+        nothing("max_risk", r#""change""#).word::<Risk>(),
     ],
 };
 
@@ -294,7 +353,7 @@ pub(super) const PEER_GROUP: Shape = Shape {
     name: "a peer group",
     keys: &[
         refused("members", r#"["rose", "ada"]"#),
-        nothing("platform", r#""telegram""#),
+        nothing("platform", r#""telegram""#).word::<Platform>(),
     ],
 };
 
@@ -303,22 +362,24 @@ pub(super) const AGENT: Shape = Shape {
     keys: &[
         nothing("name", r#""Rose""#),
         nothing("emoji", r#""🌹""#),
-        nothing("who", r#""member""#),
+        nothing("who", r#""member""#).kind(Kind::TextOrList),
         nothing("model", r#""openai/gpt-5.4""#),
         nothing("fallback", r#"["anthropic/claude-opus-4.6"]"#),
-        nothing("temperature", "0.7"),
-        nothing("max_tokens", "4096"),
-        nothing("reasoning", r#""low""#),
+        nothing("temperature", "0.7").kind(Kind::Between(0.0, MAX_TEMPERATURE)),
+        nothing("max_tokens", "4096").kind(Kind::AtLeast(1)),
+        nothing("reasoning", r#""low""#).word::<Reasoning>(),
         nothing("skills", r#"["invoices"]"#),
         nothing("personality", r#""night.md""#),
         nothing("system_prompt", r#""Prices are in euros.""#),
-        default("memory", r#""off""#),
+        default("memory", r#""off""#).word::<MemorySwitch>(),
         default("recall", "false"),
         default("recall_tokens", "1000"),
         nothing("read_memory_from", r#"["main"]"#),
+        default("memory_for_guests", "false"),
         nothing("tools", r#"{ deny = ["web_fetch"] }"#),
         nothing("risk_profile", r#""careful""#),
-        nothing("max_risk", r#""look""#),
+        nothing("max_risk", r#""look""#).word::<Risk>(),
+        default("after_untrusted", r#""refuse""#).word::<AfterUntrusted>(),
         nothing("access", r#"{ read = ["main"] }"#),
         default("workspace_mb", "500"),
         nothing(
@@ -331,11 +392,11 @@ pub(super) const AGENT: Shape = Shape {
 pub(super) const AGENT_LIMITS: Shape = Shape {
     name: "`limits`",
     keys: &[
-        default("max_steps", "40"),
-        default("max_minutes", "30"),
+        default("max_steps", "40").kind(Kind::AtLeast(1)),
+        default("max_minutes", "30").kind(Kind::AtLeast(1)),
         default("tokens_per_turn", "500_000"),
         default("tokens_per_day", "1_000_000"),
-        default("cost_per_day", "5.0"),
+        default("cost_per_day", "5.0").kind(Kind::Money),
         default("turns_per_minute", "20"),
     ],
 };
@@ -348,13 +409,13 @@ pub(super) const BINDING: Shape = Shape {
         default("locked", "true"),
         nothing("require_mention", "false"),
         nothing("users", r#"["telegram:12345678"]"#),
-        nothing("roles", r#"["9123"]"#),
+        nothing("roles", r#"["9123"]"#).kind(Kind::Ids),
         nothing("name", r#""release *""#),
         nothing("tag", r#""question""#),
     ],
 };
 
-/// Where each kind of table stands in the file. Feeds the book's reference and the tests of
+/// Where each kind of table is in the file. Feeds the book's reference and the tests of
 /// `config.example.toml`.
 ///
 /// `*` is any name, `|` separates several places, and a list stands for each of its items.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -9,10 +10,13 @@ use std::path::Path;
 use secrecy::{ExposeSecret, SecretString};
 use toml::de::DeValue;
 
-use super::lookalikes::{is_variable_name, looks_like_path, looks_like_variable};
+use super::lookalikes::{
+    is_variable_name, looks_like_path, looks_like_variable, variable_behind_dollar,
+};
 use super::reader::Section;
 use super::schema;
-use super::{Problem, Spanned};
+use super::system_error::in_words;
+use super::{Fault, Problem, Spanned};
 
 /// A token or key. `Debug` and `Display` hide the text.
 #[derive(Clone, Default)]
@@ -28,6 +32,14 @@ impl Secret {
         self.0.expose_secret()
     }
 }
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose() == other.expose()
+    }
+}
+
+impl Eq for Secret {}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,14 +93,31 @@ impl Vault<'_> {
         )
     }
 
+    /// A secret without which the gateway can start, or why it cannot be read. A key of the wrong
+    /// form is a problem, and has no reason besides.
+    pub(super) fn optional(
+        &self,
+        section: &Section<'_>,
+        name: &str,
+    ) -> Option<Result<Secret, String>> {
+        section.value(name)?;
+        let secret = keeper(section, name).map(|keeper| self.read(&keeper));
+        let secret = secret.unwrap_or_else(|| Ok(Secret::default()));
+        Some(secret.map_err(|problem| problem.message))
+    }
+
     fn open(&self, keeper: &Keeper) -> Result<Secret, Problem> {
-        let secret = match keeper {
-            Keeper::Environment(variable) => self.read_variable(variable),
-            Keeper::File(path) => self.read_file(path),
-        };
+        let secret = self.read(keeper);
         match self.secrets {
             Secrets::Required => secret,
             Secrets::WherePresent => Ok(secret.unwrap_or_default()),
+        }
+    }
+
+    fn read(&self, keeper: &Keeper) -> Result<Secret, Problem> {
+        match keeper {
+            Keeper::Environment(variable) => self.read_variable(variable),
+            Keeper::File(path) => self.read_file(path),
         }
     }
 
@@ -97,25 +126,28 @@ impl Vault<'_> {
             true => variable.value.as_str(),
             false => HIDDEN,
         };
-        let problem = |what: &str| {
+        let problem = |what: &str, fault: Fault| {
             Problem::new(
                 variable.span.clone(),
                 format!("the environment variable {name} {what}"),
             )
-            .label("needed for this")
-            .help("export it before starting, or use { file = \"…\" }")
+            .label("the secret is looked for here")
+            .help("set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = \"…\" }")
+            .fault(fault)
         };
         match (self.environment)(&variable.value) {
-            None => Err(problem("is not set")),
-            Some(text) if text.trim().is_empty() => Err(problem("is empty")),
-            Some(text) => Ok(Secret::new(text.trim_end().to_owned())),
+            None => Err(problem("is not set", Fault::MissingSecret)),
+            Some(text) if text.trim().is_empty() => Err(problem("is empty", Fault::MissingSecret)),
+            Some(text) if has_lines(&text) => {
+                Err(problem("has several lines", Fault::BadSecret).help(ONE_LINE))
+            }
+            Some(text) => Ok(Secret::new(text.trim().to_owned())),
         }
     }
 
     fn read_file(&self, path: &Spanned<String>) -> Result<Secret, Problem> {
         let whole_path = self.home.join(&path.value);
-        let is_shown = looks_like_path(&path.value);
-        let (name, label) = match is_shown {
+        let (name, label) = match looks_like_path(&path.value) {
             true => (
                 path.value.as_str(),
                 format!("looked for {}", whole_path.display()),
@@ -125,34 +157,70 @@ impl Vault<'_> {
                 "hidden, because this may be the secret itself".into(),
             ),
         };
-        let problem = |what: String| {
+        let problem = |what: &str, fault: Fault| {
             Problem::new(path.span.clone(), format!("the file {name} {what}"))
                 .label(label.clone())
-                .help("write the secret into this file, alone, or use { env = \"…\" }")
+                .help("write the secret into this file, and nothing else, or use { env = \"…\" }")
+                .fault(fault)
         };
-        match fs::read_to_string(&whole_path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(problem("does not exist".to_owned()))
-            }
-            Err(error) => Err(problem(format!("cannot be read: {}", error.kind()))),
-            Ok(text) if text.trim().is_empty() => Err(problem("is empty".to_owned())),
-            Ok(_) if is_open_to_others(&whole_path) => {
-                Err(problem("is open to other users of this machine".to_owned())
-                    .help(format!("run `chmod 600 {}`", whole_path.display())))
-            }
-            Ok(text) => Ok(Secret::new(text.trim_end().to_owned())),
+        let text = fs::read_to_string(&whole_path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => problem("does not exist", Fault::MissingSecret),
+            ErrorKind::PermissionDenied => problem("may not be read by you", Fault::BadSecret)
+                .help(format!(
+                    "start Parlor as the user who owns the file, or run `chown` and `chmod 600 {}`",
+                    whole_path.display()
+                )),
+            ErrorKind::IsADirectory => problem("is a folder", Fault::BadSecret)
+                .help("name the file with the secret, not its folder"),
+            ErrorKind::InvalidData => problem("is not text", Fault::BadSecret),
+            _ => problem(
+                &format!("cannot be read: {}", in_words(&error)),
+                Fault::BadSecret,
+            ),
+        })?;
+        if text.trim().is_empty() {
+            return Err(problem("is empty", Fault::MissingSecret));
         }
+        if has_lines(&text) {
+            return Err(problem("has several lines", Fault::BadSecret).help(ONE_LINE));
+        }
+        if let Some(who) = is_open_to(&whole_path) {
+            let fix = format!("run `chmod 600 {}`", whole_path.display());
+            return Err(problem(who, Fault::BadSecret).help(fix));
+        }
+        Ok(Secret::new(text.trim().to_owned()))
     }
+}
+
+const ONE_LINE: &str = "a secret is one line: keep that line, and delete the others";
+
+/// Whether a text has more than one line with something in it.
+fn has_lines(text: &str) -> bool {
+    text.trim().contains(['\n', '\r'])
 }
 
 /// Stands for a name that may be the secret itself.
 const HIDDEN: &str = "named here";
 
-/// As ssh does with keys: a file of ours has no rights for others. A file of somebody else, such as
-/// a secret that a container is given, has the rights its owner chose.
-fn is_open_to_others(path: &Path) -> bool {
-    let is_ours = |file: &fs::Metadata| file.uid() == rustix::process::geteuid().as_raw();
-    fs::metadata(path).is_ok_and(|file| is_ours(&file) && file.mode() & 0o077 != 0)
+fn is_open_to(path: &Path) -> Option<&'static str> {
+    let file = fs::metadata(path).ok()?;
+    let is_ours = file.uid() == rustix::process::geteuid().as_raw();
+    openness(file.mode(), is_ours)
+}
+
+/// Who besides the owner can use a file, in words. As ssh does with keys: a file of ours has no
+/// rights for others. A file of somebody else, such as a secret that a container is given, may be
+/// read as its owner chose, but a file that everybody can change is nobody's secret.
+fn openness(mode: u32, is_ours: bool) -> Option<&'static str> {
+    const ANY_OTHER: u32 = 0o077;
+    const CHANGED_BY_ALL: u32 = 0o002;
+    if mode & CHANGED_BY_ALL != 0 {
+        Some("can be changed by every user of this machine")
+    } else if is_ours && mode & ANY_OTHER != 0 {
+        Some("is open to other users of this machine")
+    } else {
+        None
+    }
 }
 
 /// Reads `{ env = "…" }` or `{ file = "…" }` and refuses everything else.
@@ -160,10 +228,10 @@ fn keeper(section: &Section<'_>, name: &str) -> Option<Keeper> {
     let value = section.value(name)?;
     match value.get_ref() {
         DeValue::Table(_) => keeper_in_table(section, name),
-        DeValue::String(_) => {
+        DeValue::String(text) => {
             section
                 .problems
-                .note(literal_secret(section, name, value.span()));
+                .note(literal_secret(section, name, text, value.span()));
             None
         }
         _ => {
@@ -193,11 +261,15 @@ fn environment(section: &Section<'_>, variable: Spanned<String>) -> Option<Keepe
     if is_variable_name(&variable.value) {
         return Some(Keeper::Environment(variable));
     }
-    section.problems.note(
-        Problem::new(variable.span, "`env` takes the name of an environment variable")
-            .label("not such a name")
-            .help("write the name only, such as `TELEGRAM_BOT_TOKEN`; the secret itself stays outside this file"),
-    );
+    let problem = match variable_behind_dollar(&variable.value) {
+        Some(name) => Problem::new(variable.span, "`env` takes the variable's name without `$`")
+            .label("the name alone is enough")
+            .help(format!("write `env = \"{name}\"`")),
+        None => Problem::new(variable.span, "`env` takes the name of an environment variable")
+            .label("not a variable's name")
+            .help("write only the name, such as `TELEGRAM_BOT_TOKEN`, and keep the secret itself out of this file"),
+    };
+    section.problems.note(problem);
     None
 }
 
@@ -206,16 +278,50 @@ fn not_one_place(section: &Section<'_>, name: &str) -> Problem {
         .value(name)
         .map(|value| value.span())
         .unwrap_or_default();
-    Problem::new(span, format!("`{name}`: expected either `env` or `file`"))
+    Problem::new(span, format!("`{name}` needs either `env` or `file`"))
         .label("exactly one of the two belongs here")
         .help(format!("write it like `{}`", section.usage(name)))
+        .fault(Fault::WrongType)
 }
 
-fn literal_secret(section: &Section<'_>, name: &str, span: Range<usize>) -> Problem {
-    Problem::new(span, format!("`{name}` stands in the config file itself")).label("a secret in plain text, hidden here").help(
-        format!(
-            "move it to the environment and write `{}`, or to a file and write `{name} = {{ file = \"secrets/{name}\" }}`",
-            section.usage(name)
-        ),
-    )
+fn literal_secret(section: &Section<'_>, name: &str, text: &str, span: Range<usize>) -> Problem {
+    let problem = match variable_behind_dollar(text) {
+        Some(variable) => Problem::new(span, format!("`{name}` is text, and variables are not filled in"))
+            .label(format!("this is not the value of {variable}"))
+            .help(format!("write `{name} = {{ env = \"{variable}\" }}`")),
+        None => Problem::new(span, format!("`{name}` is in the config file itself"))
+            .label("a secret in plain text, hidden here")
+            .help(format!(
+                "move it to the environment and write `{}`, or to a file and write `{name} = {{ file = \"secrets/{name}\" }}`",
+                section.usage(name)
+            )),
+    };
+    problem.fault(Fault::WrongType)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::openness;
+
+    #[test]
+    fn a_file_that_everybody_can_change_is_refused_whoever_owns_it() {
+        let check = |mode, is_ours, is_refused| {
+            assert_eq!(
+                openness(mode, is_ours).is_some(),
+                is_refused,
+                "{mode:o} {is_ours}"
+            );
+        };
+        for mode in [0o602, 0o606, 0o646, 0o666, 0o777] {
+            check(mode, true, true);
+            check(mode, false, true);
+        }
+        for mode in [0o640, 0o604, 0o644, 0o660, 0o444] {
+            check(mode, true, true);
+            check(mode, false, false);
+        }
+        for mode in [0o600, 0o400] {
+            check(mode, true, false);
+        }
+    }
 }

@@ -7,6 +7,8 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::file::FILE_NAME;
+use super::json_schema::{SCHEMA_FILE, json_schema_text};
+use super::system_error::in_words;
 
 /// Held during an edit by program. The system releases the lock when the process ends.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub enum StoreConfigError {
     ReadOnly(PathBuf),
     #[error("{} belongs to another user, who could not read it afterwards. Run this as that user", .0.display())]
     NotOurs(PathBuf),
-    #[error("cannot write {}: {error}", .path.display())]
+    #[error("cannot write {}: {}", .path.display(), in_words(.error))]
     Disk { path: PathBuf, error: io::Error },
 }
 
@@ -76,6 +78,13 @@ pub(crate) fn replace(
         return Err(StoreConfigError::ReadOnly(path));
     }
     write_beside(&path, new)
+}
+
+/// Writes the schema for editors anew, beside the config.
+pub(crate) fn write_schema(home: &Path) -> Result<PathBuf, StoreConfigError> {
+    let path = home.join(SCHEMA_FILE);
+    write_beside(&path, &json_schema_text())?;
+    Ok(path)
 }
 
 fn write_beside(path: &Path, text: &str) -> Result<(), StoreConfigError> {

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::agents::DeclaredAgents;
-use super::reader::{Section, Value, suggest, wrong_type};
-use super::{Problem, Spanned, schema};
+use super::declared::DeclaredAgents;
+use super::reader::{Section, suggest};
+use super::{Problem, Spanned, items, schema};
 use crate::domain::AgentId;
 
 /// Kinds of tools, the harmless first.
@@ -66,6 +66,17 @@ pub struct Siblings {
     pub write: Vec<AgentId>,
 }
 
+/// What follows when a turn has read words that count for less than those of its asker, and then
+/// reaches for another place, another agent, or a web address that no trusted person wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum AfterUntrusted {
+    /// The call is run, and the log and `/status` tell what the turn had read.
+    #[default]
+    Label,
+    /// The call is not run, and the model is told why.
+    Refuse,
+}
+
 /// The keys about tools and files of an agent's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentTools {
@@ -74,6 +85,7 @@ pub struct AgentTools {
     pub risk_profile: Option<String>,
     /// The highest risk of its tools, beside that of the profile.
     pub max_risk: Option<Risk>,
+    pub after_untrusted: AfterUntrusted,
     /// Agents whose workspaces this agent may use.
     pub access: Siblings,
     /// The most its workspace may hold.
@@ -88,6 +100,7 @@ impl Default for AgentTools {
             limits: ToolLimits::default(),
             risk_profile: None,
             max_risk: None,
+            after_untrusted: AfterUntrusted::default(),
             access: Siblings::default(),
             workspace_mb: WORKSPACE_MB,
         }
@@ -153,6 +166,7 @@ pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTool
         limits,
         risk_profile: risk_profile(section, profiles),
         max_risk: section.choice("max_risk"),
+        after_untrusted: section.choice("after_untrusted").unwrap_or_default(),
         access: Siblings::default(),
         workspace_mb: section.count("workspace_mb").unwrap_or(WORKSPACE_MB),
     };
@@ -236,10 +250,10 @@ fn ceilings(section: &Section<'_>) -> Ceilings {
 fn limits(section: &Section<'_>) -> ToolLimits {
     ToolLimits {
         allow: section
-            .list("allow", |value| word(value, "a tool's name"))
+            .list("allow", |value| items::name(value, "a tool's name"))
             .map(|list| list.value),
         deny: section
-            .list("deny", |value| word(value, "a tool's name"))
+            .list("deny", |value| items::name(value, "a tool's name"))
             .map(|list| list.value)
             .unwrap_or_default(),
     }
@@ -248,7 +262,7 @@ fn limits(section: &Section<'_>) -> ToolLimits {
 fn names(section: &Section<'_>) -> Names {
     let list = |key| {
         section
-            .list(key, |value| word(value, "an agent's id"))
+            .list(key, |value| items::name(value, "an agent's id"))
             .map(|list| list.value)
             .unwrap_or_default()
     };
@@ -267,16 +281,6 @@ fn risk_profile(section: &Section<'_>, profiles: &[String]) -> Option<String> {
     Some(name.value)
 }
 
-fn word(value: &Value<'_>, what: &str) -> Result<Spanned<String>, Problem> {
-    match value.get_ref().as_str() {
-        Some(text) => Ok(Spanned {
-            value: text.to_owned(),
-            span: value.span(),
-        }),
-        None => Err(wrong_type(what, value, "a string")),
-    }
-}
-
 fn unknown_profile(name: &Spanned<String>, profiles: &[String]) -> Problem {
     let known: Vec<&str> = profiles.iter().map(String::as_str).collect();
     let advice = if known.is_empty() {
@@ -288,7 +292,7 @@ fn unknown_profile(name: &Spanned<String>, profiles: &[String]) -> Problem {
         name.span.clone(),
         format!("unknown risk profile `{}`", name.value),
     )
-    .label(format!("no [risk_profiles.{}] in this file", name.value))
+    .label(format!("this file has no [risk_profiles.{}]", name.value))
     .help(advice)
 }
 
@@ -298,7 +302,7 @@ fn itself(name: &Spanned<String>) -> Problem {
         format!("`{}` needs no access to itself", name.value),
     )
     .label("this is the agent's own id")
-    .help("leave it out; an agent always has its own workspace")
+    .help("delete this name; an agent always has its own workspace")
 }
 
 fn bad_name(name: &Spanned<String>) -> Problem {
@@ -306,6 +310,6 @@ fn bad_name(name: &Spanned<String>) -> Problem {
         name.span.clone(),
         format!("`{}` cannot be a shared folder's name", name.value),
     )
-    .label("not such a name")
+    .label("expected a short name")
     .help("use a-z, 0-9 and single hyphens inside, such as `handbook`")
 }

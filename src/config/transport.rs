@@ -78,7 +78,7 @@ fn no_webhook(section: &Section<'_>) -> Problem {
         .map(|value| value.span())
         .unwrap_or_default();
     Problem::new(span, "`mode = \"webhook\"` needs an address that Telegram can call")
-        .label("there is no [telegram.webhook]")
+        .label("this file has no [telegram.webhook]")
         .help(
             "add `[telegram.webhook]` with a line such as `url = \"https://bot.example.org/hook\"`, or use `mode = \"polling\"`",
         )

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::{DashMap, DashSet};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -43,7 +43,8 @@ pub struct Delivery {
 /// A channel, with the send budgets of its platform.
 struct Outlet {
     channel: Arc<dyn Channel>,
-    pacing: pacing::Pacing,
+    /// The budgets belong to the bot, so a reconnected channel keeps them.
+    pacing: Arc<pacing::Pacing>,
     /// Limits the calls at the same time.
     in_flight: Arc<Semaphore>,
     /// Held while a worker asks whether the platform answers.
@@ -53,13 +54,23 @@ struct Outlet {
 impl Outlet {
     fn new(channel: Arc<dyn Channel>) -> Self {
         let (pacing, in_flight) = (
-            pacing::Pacing::default(),
+            Arc::<pacing::Pacing>::default(),
             Arc::new(Semaphore::new(MOST_IN_FLIGHT)),
         );
         Outlet {
             channel,
             pacing,
             in_flight,
+            asking: Semaphore::new(1),
+        }
+    }
+
+    /// The same budgets with a channel that was made anew.
+    fn with_channel(&self, channel: Arc<dyn Channel>) -> Self {
+        Outlet {
+            channel,
+            pacing: self.pacing.clone(),
+            in_flight: self.in_flight.clone(),
             asking: Semaphore::new(1),
         }
     }
@@ -74,9 +85,10 @@ impl Outlet {
 
 struct Inner {
     db: Db,
-    channels: HashMap<Platform, Outlet>,
-    /// The owners' private chats, for notices.
-    owners: Vec<Destination>,
+    /// Replaced when a platform's settings change.
+    outlets: watch::Sender<HashMap<Platform, Arc<Outlet>>>,
+    /// The owners' private chats, for notices. Replaced with the config.
+    owners: watch::Sender<Vec<Destination>>,
     /// Receives the move when a send learns about a migrated group.
     moves: mpsc::Sender<MovedAway>,
     /// The folder with the copies of outgoing files.
@@ -120,15 +132,17 @@ impl Delivery {
         work: TaskTracker,
     ) -> (Self, mpsc::Receiver<MovedAway>) {
         let (moves, told) = mpsc::channel(MOVES);
-        let outlet = |channel: &Arc<dyn Channel>| Outlet::new(channel.clone());
+        let outlet = |channel: &Arc<dyn Channel>| Arc::new(Outlet::new(channel.clone()));
         let delivery = Delivery {
             inner: Arc::new(Inner {
                 db,
-                channels: channels
-                    .iter()
-                    .map(|channel| (channel.abilities().platform, outlet(channel)))
-                    .collect(),
-                owners,
+                outlets: watch::Sender::new(
+                    channels
+                        .iter()
+                        .map(|channel| (channel.abilities().platform, outlet(channel)))
+                        .collect(),
+                ),
+                owners: watch::Sender::new(owners),
                 moves,
                 outgoing,
                 places: DashMap::new(),
@@ -145,10 +159,43 @@ impl Delivery {
 
     /// Forgets the budgets of idle chats.
     pub fn forget_idle(&self) {
-        self.inner
-            .channels
-            .values()
-            .for_each(|outlet| outlet.pacing.forget_idle());
+        for (_, outlet) in self.inner.outlets() {
+            outlet.pacing.forget_idle();
+        }
+    }
+
+    fn owners(&self) -> Vec<Destination> {
+        self.inner.owners.borrow().clone()
+    }
+
+    /// Tells notices to these owners from now on.
+    pub fn set_owners(&self, owners: Vec<Destination>) {
+        self.inner.owners.send_replace(owners);
+    }
+
+    /// Sends by this channel from now on. Calls under way end with the channel they began with.
+    pub async fn connect(&self, channel: Arc<dyn Channel>) -> Result<(), StoreError> {
+        let platform = channel.abilities().platform;
+        let before = self.inner.outlets.borrow().get(&platform).cloned();
+        let outlet = match &before {
+            Some(before) => before.with_channel(channel),
+            None => Outlet::new(channel),
+        };
+        let outlet = Arc::new(outlet);
+        self.inner.outlets.send_modify(|outlets| {
+            outlets.insert(platform, outlet);
+        });
+        if before.is_none() {
+            self.resume_platform(platform).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends nothing to this platform any more. Its rows stay in the outbox.
+    pub fn disconnect(&self, platform: Platform) {
+        self.inner.outlets.send_modify(|outlets| {
+            outlets.remove(&platform);
+        });
     }
 
     /// Renders text for a place into rows. The caller writes them with `outbox::insert` in its
@@ -157,7 +204,7 @@ impl Delivery {
         if self.inner.is_gone(to.place()) {
             return Vec::new();
         }
-        let Some(Outlet { channel, .. }) = self.inner.outlet_of(to.place()) else {
+        let Some(channel) = self.channel_of(to.place()) else {
             tracing::warn!(session = %to.place(), "nothing can be sent: the platform is not connected");
             return Vec::new();
         };
@@ -273,6 +320,21 @@ impl Delivery {
         Ok(())
     }
 
+    /// Sends the rows that wait for a platform, after the platform was off.
+    async fn resume_platform(&self, platform: Platform) -> Result<(), StoreError> {
+        let open = self.inner.db.read(outbox::open_places).await?;
+        let of_platform = open
+            .into_iter()
+            .filter(|(place, _)| place.platform() == Some(platform));
+        // A place with a worker is served already.
+        for (place, rows) in of_platform {
+            if !self.inner.places.contains_key(&place) {
+                self.submit(&place, rows);
+            }
+        }
+        Ok(())
+    }
+
     /// Ends sending after the calls in progress. Other rows stay in the outbox for the next start.
     pub fn stop(&self) {
         self.inner.stop.cancel();
@@ -298,8 +360,15 @@ impl Inner {
                 .is_some_and(|whole| self.gone.contains(&whole))
     }
 
-    fn outlet_of(&self, place: &SessionKey) -> Option<&Outlet> {
-        self.channels.get(&place.platform()?)
+    fn outlet_of(&self, place: &SessionKey) -> Option<Arc<Outlet>> {
+        self.outlets.borrow().get(&place.platform()?).cloned()
+    }
+
+    fn outlets(&self) -> Vec<(Platform, Arc<Outlet>)> {
+        let outlets = self.outlets.borrow();
+        let all = outlets.iter();
+        all.map(|(&platform, outlet)| (platform, outlet.clone()))
+            .collect()
     }
 
     /// Stops sends to this chat for `wait`, as the platform asked, also after a restart.
@@ -317,7 +386,7 @@ impl Inner {
     }
 
     async fn remember_waits(&self) -> Result<(), StoreError> {
-        for (&platform, outlet) in &self.channels {
+        for (platform, outlet) in self.outlets() {
             for (chat, wait) in self
                 .db
                 .read(move |connection| retry_after::open(connection, platform, now_ms()))

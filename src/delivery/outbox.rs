@@ -155,6 +155,42 @@ pub(crate) fn insert(
     Ok(())
 }
 
+/// Writes rows and returns their ids.
+pub(crate) fn insert_numbered(
+    tx: &Transaction<'_>,
+    rows: &[Draft],
+    source: Source,
+    now: i64,
+) -> rusqlite::Result<Vec<i64>> {
+    insert(tx, rows, source, now)?;
+    // The only writer connection numbers rows consecutively.
+    let last = tx.last_insert_rowid();
+    let count = i64::try_from(rows.len()).unwrap_or(0);
+    Ok((last - count + 1..=last).collect())
+}
+
+/// Writes rows of which the first changes a message that was sent before.
+pub(crate) fn insert_change(
+    tx: &Transaction<'_>,
+    rows: &[Draft],
+    message: &MessageId,
+    source: Source,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let Some(first) = insert_numbered(tx, rows, source, now)?.first().copied() else {
+        return Ok(());
+    };
+    tx.prepare_cached("UPDATE outbox SET target = ?2 WHERE id = ?1")?
+        .execute(params![first, message.0])
+        .map(drop)
+}
+
+/// Gives a row another text before its first call. False if a call was made.
+pub(crate) fn replace_untried(tx: &Transaction<'_>, id: i64, by: &Draft) -> rusqlite::Result<bool> {
+    let sql = "UPDATE outbox SET part = ?2 WHERE id = ?1 AND state = 'waiting' AND attempts = 0";
+    Ok(tx.prepare_cached(sql)?.execute(params![id, by.part.0])? == 1)
+}
+
 /// Writes an answer. Its first parts go into the preview messages as edits, the others into new
 /// messages. Surplus preview messages are removed. Returns the number of rows.
 pub(crate) fn insert_answer(
@@ -476,17 +512,22 @@ pub(super) fn reopen(
         let reopened = part(tx, || reopen_one(tx, id, may_have_arrived))?;
         stuck.extend(reopened.err().map(|error| (id, error)));
     }
-    let mut statement = tx.prepare(
+    Ok(Reopened {
+        open: open_places(tx)?,
+        stuck,
+    })
+}
+
+/// Places with rows to send, and how many each has.
+pub(super) fn open_places(connection: &Connection) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+    let mut statement = connection.prepare(
         "SELECT key, count(*) FROM outbox JOIN places ON places.id = place_id WHERE state IN ('waiting', 'sending')
          GROUP BY place_id ORDER BY min(outbox.id)",
     )?;
     let open = statement
         .query_map([], place_and_count)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(Reopened {
-        open: open.into_iter().flatten().collect(),
-        stuck,
-    })
+    Ok(open.into_iter().flatten().collect())
 }
 
 /// Keys unreadable for this version are left out.

@@ -23,14 +23,22 @@ pub(super) type Told = Vec<(SessionKey, usize)>;
 impl Delivery {
     /// The text for each reachable owner, ready for `outbox::insert`.
     pub fn draft_for_owners(&self, text: &str) -> Vec<outbox::Draft> {
-        let reached = self
-            .inner
-            .owners
-            .iter()
-            .filter(|owner| self.reaches(owner.place()));
+        let owners = self.owners();
+        let reached = owners.iter().filter(|owner| self.reaches(owner.place()));
         reached
             .flat_map(|owner| self.draft(owner, Kind::Notice, &Text::plain(text)))
             .collect()
+    }
+
+    /// The same, without the owner in this place.
+    pub fn draft_for_owners_elsewhere(
+        &self,
+        text: &str,
+        place: Option<&SessionKey>,
+    ) -> Vec<outbox::Draft> {
+        let mut rows = self.draft_for_owners(text);
+        rows.retain(|row| Some(row.to.place()) != place);
+        rows
     }
 
     /// Sends a text to every owner without the outbox, for when nothing can be stored. A single

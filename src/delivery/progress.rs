@@ -54,7 +54,7 @@ impl ProgressHandle {
                 show(
                     Scene {
                         inner: &shown,
-                        outlet,
+                        outlet: &outlet,
                         answer: &answer,
                         is_visible: &is_visible,
                     },

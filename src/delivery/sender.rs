@@ -108,7 +108,8 @@ pub(super) fn start(
 struct Worker<'a> {
     inner: &'a Arc<Inner>,
     place: &'a SessionKey,
-    outlet: &'a Outlet,
+    /// As of this step: a platform whose settings change gets a new one.
+    outlet: Arc<Outlet>,
     allowed: Allowed,
     head: Option<Head>,
     /// The row whose wait is over.
@@ -149,6 +150,12 @@ enum Step {
 impl Worker<'_> {
     async fn run(mut self, mut first: Option<Begun>) {
         while first.is_some() || !self.inner.stop.is_cancelled() {
+            match self.inner.outlet_of(self.place) {
+                Some(outlet) => self.outlet = outlet,
+                // The rows wait until the platform is back.
+                None if first.is_none() => break,
+                None => {}
+            }
             let step = match first.take() {
                 Some(begun) => self.send(begun).await,
                 None => self.step().await,
@@ -433,7 +440,7 @@ impl Worker<'_> {
         self.begin(&row);
         // A panic would end the worker but keep the place's entry, so no new worker would ever
         // start.
-        let called = AssertUnwindSafe(call(self.inner, self.outlet, &row))
+        let called = AssertUnwindSafe(call(self.inner, &self.outlet, &row))
             .catch_unwind()
             .await;
         let outcome = called.unwrap_or_else(|_| Err(SendError::Refused(BROKE.into())));
@@ -551,7 +558,7 @@ impl Worker<'_> {
         verdict: Verdict,
         tried: Duration,
     ) -> Result<(), StoreError> {
-        let (inner, outlet, id) = (self.inner, self.outlet, row.id);
+        let (inner, outlet, id) = (self.inner, &self.outlet, row.id);
         let (verdict, delivery) = (
             Arc::new(verdict),
             Delivery {

@@ -87,7 +87,7 @@ pub(super) fn notice(inner: &Arc<Inner>, inbound: &Inbound) {
         } else {
             Progress::Working
         };
-        show(&shown, outlet, &to, progress).await;
+        show(&shown, &outlet, &to, progress).await;
     });
 }
 
@@ -98,7 +98,7 @@ async fn begin(inner: Arc<Inner>, to: Destination, message: MessageId) -> Shown 
     else {
         return Shown::No;
     };
-    show(&inner, outlet, &to, Progress::Begun(&message)).await
+    show(&inner, &outlet, &to, Progress::Begun(&message)).await
 }
 
 /// Waits for room, because the old reaction is wrong from now on.
@@ -107,8 +107,8 @@ async fn end(inner: &Inner, to: &Destination, message: &MessageId, outcome: Outc
         return;
     };
     for _ in 0..TRIES {
-        if has_room(outlet, to) {
-            show(inner, outlet, to, Progress::Over(message, outcome)).await;
+        if has_room(&outlet, to) {
+            show(inner, &outlet, to, Progress::Over(message, outcome)).await;
             return;
         }
         tokio::select! {

@@ -1,17 +1,17 @@
-//! Extras of a message besides its text: reply and forward marks, attachment, album, note.
+//! Extras of a message besides its text: reply, forward, attachment, album, note.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Inbound;
+use super::{Around, Inbound, Label, Labels, MessageId, Role};
 
 /// Extras of a message besides its text. Most messages have none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extras {
-    /// The quoted message and the original author, each in brackets.
-    pub marks: Vec<String>,
+    /// The quoted message and the original author.
+    pub around: Vec<Around>,
     pub attachment: Option<Attachment>,
     /// Set when further parts of the same message may come, as in an album.
     pub together: Option<Together>,
@@ -22,6 +22,9 @@ pub struct Extras {
     pub internal: Option<Internal>,
     /// Set when the platform waits for an answer to this very message.
     pub reply: Option<ReplyHandle>,
+    /// The message of ours with the button that was pressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressed: Option<MessageId>,
 }
 
 /// Why the gateway put a message into a lane by itself. `run` names a row of `subagents`.
@@ -79,19 +82,42 @@ pub struct Together {
 pub enum Note {
     /// A new form of an earlier message.
     Edit,
-    /// A reaction: the text is the emoji, the mark quotes the answer.
+    /// A reaction: the text is the emoji, and the answer is quoted.
     Reaction,
 }
 
 impl Inbound {
-    /// The message in the form for an agent.
-    pub fn readable(&self) -> String {
-        let attached = self
-            .extras
-            .attachment
-            .as_ref()
-            .map(|attachment| attachment.description.as_str());
-        self.readable_with(attached)
+    /// What belongs to the message besides its words.
+    pub fn around(&self) -> Vec<Around> {
+        let attached = self.extras.attachment.as_ref();
+        self.around_with(attached.map(|attachment| attachment.description.clone()))
+    }
+
+    /// As [`Inbound::around`], with other words for the attachment.
+    pub fn around_with(&self, attached: Option<String>) -> Vec<Around> {
+        let edited = matches!(self.extras.note, Some(Note::Edit)).then_some(Around::Edited);
+        edited
+            .into_iter()
+            .chain(self.extras.around.iter().cloned())
+            .chain(attached.map(Around::With))
+            .collect()
+    }
+
+    /// The message on a line for people, such as in `/queue`.
+    pub fn in_short(&self) -> String {
+        let words = Some(self.text.clone()).filter(|text| !text.is_empty());
+        let around = self.around();
+        let around = around.iter().map(|around| format!("[{around}]"));
+        around.chain(words).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Where the words of the message come from: its writer, and people it quotes.
+    pub fn labels(&self, writer: Role) -> Labels {
+        let written = Labels::of(writer);
+        match self.extras.around.iter().any(Around::has_words_of_others) {
+            true => written.with(Label::Guest),
+            false => written,
+        }
     }
 
     /// Whether the next message is a part of this message.
@@ -102,21 +128,5 @@ impl Inbound {
         ours.with == theirs.with
             && self.origin.person == next.origin.person
             && next.extras.note.is_none()
-    }
-
-    /// As [`Inbound::readable`], with other words for the attachment.
-    pub fn readable_with(&self, attached: Option<&str>) -> String {
-        if matches!(self.extras.note, Some(Note::Reaction)) {
-            return format!("[reacted {} to {}]", self.text, self.extras.marks.join(" "));
-        }
-        let edited = matches!(self.extras.note, Some(Note::Edit)).then(|| "[edited]".to_owned());
-        let marks = edited.into_iter().chain(self.extras.marks.iter().cloned());
-        let attached = attached.map(|attached| format!("[{attached}]"));
-        let words = Some(self.text.clone()).filter(|text| !text.is_empty());
-        marks
-            .chain(attached)
-            .chain(words)
-            .collect::<Vec<_>>()
-            .join(" ")
     }
 }

@@ -147,7 +147,7 @@ pub enum InvalidAgentId {
 impl AgentId {
     pub const MAX_CHARS: usize = 64;
     /// Words used by commands, keys or internal events.
-    const RESERVED: [&'static str; 5] = ["internal", "system", "reset", "once", "default"];
+    const RESERVED: [&'static str; 6] = ["internal", "system", "reset", "close", "once", "default"];
 
     pub fn parse(text: &str) -> Result<Self, InvalidAgentId> {
         if text.is_empty() || text.chars().count() > Self::MAX_CHARS {

@@ -84,8 +84,8 @@ pub enum TurnEvent {
     Slow,
 }
 
-/// The place for an outgoing message. Made only from an inbound message, an owner in the config or
-/// a place of an agent, or from the outbox row of such a message.
+/// The place for an outgoing message. Made only from an inbound message, an owner or admin in the
+/// config, a guest who wrote in private or a place of an agent, or from the outbox row of such a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     place: SessionKey,
@@ -121,6 +121,11 @@ impl Destination {
             PersonId::Local(_) => return None,
         };
         Some(Destination { place, reply: None })
+    }
+
+    /// The private chat of a person who was let in or turned away, without topic.
+    pub(crate) fn guest(guest: &PersonId) -> Option<Self> {
+        Destination::owner(guest)
     }
 
     /// A place of an agent, by a binding, a pin or its conversation. The caller has checked that

@@ -15,7 +15,7 @@ use crate::channels::outgoing;
 use crate::clock::now_ms;
 use crate::delivery::{outbox, preview_messages};
 use crate::records::{
-    decisions, inbox, journal, ledger, subagents, summaries, transcript, turn_log,
+    decisions, guest_notices, inbox, journal, ledger, subagents, summaries, transcript, turn_log,
 };
 use crate::routing::places;
 use crate::storage::{Db, Durability, StoreError};
@@ -37,11 +37,12 @@ const LONGEST_AWAY_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 type Forget = fn(&Transaction<'_>, i64, u32) -> rusqlite::Result<usize>;
 
 /// Tables to clean, with the function for each.
-const CHORES: [(&str, Forget); 12] = [
+const CHORES: [(&str, Forget); 13] = [
     ("inbox", inbox::forget_old),
     ("outbox", outbox::forget_old),
     ("preview_messages", preview_messages::forget_old),
     ("people", people::forget_old),
+    ("guest_notices", guest_notices::forget_old),
     ("decisions", decisions::forget_old),
     ("turns", turn_log::forget_old),
     ("spending, budgets, budget_notices", ledger::forget_old),
@@ -71,13 +72,14 @@ pub(super) async fn keep_house(state: Arc<GatewayState>) {
                     tidy_outgoing(&state).await;
                     wipe_index(&state).await;
                 } else {
-                    tracing::info!("the clock has jumped, or nothing was written for long; old rows are kept until the next look");
+                    tracing::debug!("the clock has jumped, or nothing was written for long; old rows are kept until the next look");
                 }
             }
             _ = forgetting.tick() => {
                 state.delivery.forget_idle();
                 state.services.sessions.forget_idle();
-                state.paces.forget_idle();
+                state.paces.borrow().forget_idle();
+                state.ignored.forget_idle();
             }
             () = state.stop.cancelled() => return,
         }
@@ -193,7 +195,10 @@ mod tests {
         "memory_files",
         "memory_scopes",
         "model_overrides",
+        "openings",
+        "person_numbers",
         "pins",
+        "provider_notices",
         "telegram_menus",
     ];
 

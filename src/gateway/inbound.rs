@@ -8,16 +8,18 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rusqlite::{Connection, Transaction};
+use tokio::sync::oneshot;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::GatewayState;
+use super::guests::{self, Guests};
 use super::person_pace::{Pace, Sent};
 use super::reactions;
 use super::replies::{self, Closed};
 use super::storing::{Taken, store};
-use crate::access::{self, Asking, Role, Standing, Verdict, people};
-use crate::answering::Told;
-use crate::channels::IntakeReceiver;
+use crate::access::{self, Role, Standing, Verdict, people};
+use crate::answering::{Question, Told, who_answers};
+use crate::channels::{Batch, IntakeReceiver};
 use crate::clock::now_ms;
 use crate::commands::{self, CommandError, Context, Parsed};
 use crate::config::Access;
@@ -25,7 +27,7 @@ use crate::delivery::Kind;
 use crate::domain::{Addressed, Inbound, Note};
 use crate::lanes::{Arrived, LaneFull};
 use crate::records::inbox::{self, Accepted, Closing, Stored, Waiting};
-use crate::routing::{self, Resolved, Route, Visit, names};
+use crate::routing::{FromChat, Resolved, Route, Visit, names};
 use crate::storage::{Next, Patience, StoreError};
 
 /// Rows of an earlier process are taken up in portions of this many.
@@ -38,51 +40,83 @@ pub(super) async fn receive(
     starting: TaskTrackerToken,
 ) {
     take_up(&state).await;
+    answer_kept(&state, guests::settle(&state).await).await;
     drop(starting);
-    while let Some((batch, stored)) = received.recv().await {
-        match store(&state, batch).await {
-            Ok(Taken {
-                stored: Stored {
-                    accepted, renamed, ..
-                },
-                is_paired,
-                to_send,
-                moves,
-                deleted,
-            }) => {
-                deleted.go_on(&state);
-                moves
-                    .iter()
-                    .for_each(|(known, followed)| known.go_on(&state, followed));
-                renamed.iter().for_each(|place| state.names.changed(place));
-                to_send
-                    .iter()
-                    .for_each(|(place, rows)| state.delivery.submit(place, *rows));
-                let guarded: Vec<_> = accepted
-                    .into_iter()
-                    .map(|accepted| (accepted, state.work.token()))
-                    .collect();
-                // The channel may have stopped listening meanwhile; the rows are ours now either
-                // way.
-                let _ = stored.send(());
-                for (accepted, guard) in guarded {
-                    look_at(
-                        &state,
-                        Received {
-                            accepted,
-                            is_paired,
-                            arrived: Arrived::Now,
-                            verdict: None,
-                            guard: Some(guard),
-                            pace: None,
-                        },
-                    )
-                    .await;
-                }
+    let mut looks = Guests::looks();
+    loop {
+        tokio::select! {
+            batch = received.recv() => match batch {
+                Some((batch, stored)) => take_in(&state, batch, stored).await,
+                None => return,
+            },
+            _ = looks.tick(), if state.guests.is_watched() => {
+                answer_kept(&state, guests::settle(&state).await).await;
             }
-            // Dropping `stored` tells the channel to leave the batch with the platform.
-            Err(error) => tracing::error!("messages could not be stored: {error}"),
         }
+    }
+}
+
+async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sender<()>) {
+    let taken = match store(state, batch).await {
+        Ok(taken) => taken,
+        // Dropping `stored` tells the channel to leave the batch with the platform.
+        Err(error) => return tracing::error!("messages could not be stored: {error}"),
+    };
+    let Taken {
+        stored: Stored {
+            accepted, renamed, ..
+        },
+        is_paired,
+        to_send,
+        moves,
+        deleted,
+    } = taken;
+    deleted.go_on(state);
+    moves
+        .iter()
+        .for_each(|(known, followed)| known.go_on(state, followed));
+    renamed.iter().for_each(|place| state.names.changed(place));
+    to_send
+        .iter()
+        .for_each(|(place, rows)| state.delivery.submit(place, *rows));
+    let guarded: Vec<_> = accepted
+        .into_iter()
+        .map(|accepted| (accepted, state.work.token()))
+        .collect();
+    // The channel may have stopped listening meanwhile; the rows are ours now either way.
+    let _ = stored.send(());
+    for (accepted, guard) in guarded {
+        look_at(
+            state,
+            Received {
+                accepted,
+                is_paired,
+                arrived: Arrived::Now,
+                verdict: None,
+                guard: Some(guard),
+                pace: None,
+            },
+        )
+        .await;
+        answer_kept(state, guests::settle_if_due(state).await).await;
+    }
+}
+
+/// Has the first messages of people answered who were just let in.
+async fn answer_kept(state: &GatewayState, kept: Vec<(Accepted, TaskTrackerToken)>) {
+    for (accepted, guard) in kept {
+        look_at(
+            state,
+            Received {
+                accepted,
+                is_paired: None,
+                arrived: Arrived::Before,
+                verdict: None,
+                guard: Some(guard),
+                pace: None,
+            },
+        )
+        .await;
     }
 }
 
@@ -244,7 +278,7 @@ impl Received {
             Arrived::Before => Pace::Fine,
             Arrived::Now => {
                 let person = access.people.main_id(&origin.person);
-                state.paces.check(person, role, sent, &origin.key)
+                state.paces.borrow().check(person, role, sent, &origin.key)
             }
         };
         self.pace = Some(pace);
@@ -317,16 +351,19 @@ impl GatewayState {
     pub(super) fn is_told(&self, inbound: &Inbound) -> bool {
         let snapshot = self.services.snapshots.current();
         let (access, origin) = (&snapshot.config.access, &inbound.origin);
-        let route = routing::route(&snapshot.table, None, origin);
-        let asking = Asking {
-            key: &origin.key,
-            role: Standing::of(access, &origin.person, false).highest(),
+        let standing = Standing::of(access, &origin.person, false);
+        let answer = who_answers(Question {
+            table: &snapshot.table,
+            visit: Visit {
+                access,
+                origin,
+                standing: &standing,
+            },
+            from_chat: FromChat::default(),
             addressed: inbound.addressed,
             is_command: matches!(commands::parse(&inbound.text), Parsed::Command(_)),
-            place_is_bound: route.opens_place,
-            require_mention: route.require_mention,
-        };
-        inbound.extras.note.is_none() && is_answered(access::decide(access, &asking))
+        });
+        inbound.extras.note.is_none() && is_answered(answer.verdict)
     }
 }
 
@@ -395,29 +432,30 @@ async fn decide(
         origin: &inbound.origin,
         standing: &standing,
     };
-    let Resolved {
-        route,
-        pin,
-        stale_pin,
-    } = state.router.resolve(&snapshot.table, visit).await?;
-    let asking = Asking {
-        key: &inbound.origin.key,
-        role: standing.highest(),
-        addressed: inbound.addressed,
-        is_command: matches!(parsed, Parsed::Command(_)),
-        place_is_bound: route.opens_place,
-        require_mention: route.require_mention,
+    let from_chat = state.router.settings(visit).await?;
+    let ask = |standing: &Standing| {
+        who_answers(Question {
+            table: &snapshot.table,
+            visit: Visit {
+                access,
+                origin: &inbound.origin,
+                standing,
+            },
+            from_chat: from_chat.clone(),
+            addressed: inbound.addressed,
+            is_command: matches!(parsed, Parsed::Command(_)),
+        })
     };
-    let verdict = access::decide(access, &asking);
+    let mut answer = ask(&standing);
+    let verdict = answer.verdict;
     in_hand.verdict = Some(verdict);
     let accepted = &in_hand.accepted;
     // In a group the notice goes out for any writer, because the pin belonged to the place. In a
     // private chat the person must be allowed to speak.
-    if let Some(stale_pin) =
-        stale_pin.filter(|_| verdict == Verdict::Admit || !inbound.origin.key.is_private())
-    {
+    let is_told = verdict == Verdict::Admit || !inbound.origin.key.is_private();
+    if let Some(stale_pin) = answer.resolved.stale_pin.as_ref().filter(|_| is_told) {
         let is_gone = !snapshot.table.knows(&stale_pin.agent);
-        match replies::drop_pin(state, &inbound, &stale_pin, is_gone).await {
+        match replies::drop_pin(state, &inbound, stale_pin, is_gone).await {
             // Another pin may lie beneath the dropped pin.
             Ok(()) => return Box::pin(decide(state, in_hand, parsed)).await,
             // The route is without the pin already, and the place must be answered.
@@ -431,32 +469,28 @@ async fn decide(
         Verdict::Admit => {
             if standing.role() == Role::Guest && inbound.origin.key.is_shared() {
                 standing = known_as(state, access, in_hand).await?;
+                answer = ask(&standing);
             }
-            let role = standing.with(&route.agent);
+            let role = standing.with(answer.agent());
             let sent = sent(state, &inbound);
             if let Pace::TooFast { wait, is_news } = in_hand.pace(state, access, role, sent) {
                 let told = is_news.then_some(wait);
                 return replies::refuse_pace(state, &in_hand.accepted, told).await;
             }
-            let visit = Visit {
-                access,
-                origin: &inbound.origin,
-                standing: &standing,
-            };
-            // A pin in force was checked for everybody in its place.
-            let closed = match pin {
-                Some(_) => None,
-                None => snapshot.table.may_use(&route.agent, visit).err(),
-            };
+            let Resolved {
+                route, pin, opened, ..
+            } = &answer.resolved;
             let context = Context {
-                closed: closed.as_ref(),
+                closed: answer.not_for_you(),
                 services: &state.services,
                 snapshot: &snapshot,
                 inbound: &inbound,
                 role,
                 standing: &standing,
-                route: &route,
+                route,
                 pin: pin.as_ref(),
+                opened: opened.as_ref(),
+                is_open: answer.is_open,
             };
             admit(state, in_hand, parsed, &context).await
         }
@@ -470,17 +504,36 @@ async fn decide(
             )
             .await
         }
-        Verdict::Hint => replies::hint(state, accepted).await,
+        Verdict::Hint => match in_hand.pace(state, access, Role::Guest, Sent::Ask) {
+            Pace::Fine => {
+                let kept = (parsed == Parsed::Talk).then_some(&inbound);
+                guests::hint(state, &in_hand.accepted, kept).await
+            }
+            Pace::TooFast { wait, .. } => {
+                // Where the platform waits for a reply, silence would show as an error.
+                let told = inbound.extras.reply.as_ref().map(|_| wait);
+                replies::refuse_pace(state, &in_hand.accepted, told).await
+            }
+        },
         Verdict::TellUnbound => replies::tell_unbound(state, accepted).await,
         Verdict::Observe => {
-            let role = standing.with(&route.agent);
+            state.ignored.tell(&inbound, access::NOT_ADDRESSED);
+            let role = standing.with(answer.agent());
             match in_hand.pace(state, access, role, Sent::Talk) {
-                Pace::Fine => observe(state, in_hand, &parsed).await,
+                Pace::Fine => {
+                    if standing.role() == Role::Guest {
+                        standing = known_as(state, access, in_hand).await?;
+                    }
+                    // The words count for as much as their writer.
+                    in_hand.accepted.role = standing.with(answer.agent());
+                    in_hand.accepted.standing = standing;
+                    observe(state, in_hand, &parsed).await
+                }
                 Pace::TooFast { .. } => replies::refuse_pace(state, &in_hand.accepted, None).await,
             }
         }
         Verdict::Ignore(reason) => {
-            tracing::debug!(session = %inbound.origin.key, "ignored: {reason}");
+            state.ignored.tell(&inbound, reason);
             replies::ignore(state, accepted, reason).await
         }
     }
@@ -493,6 +546,25 @@ fn sent(state: &GatewayState, inbound: &Inbound) -> Sent {
         Sent::Part
     } else {
         Sent::Ask
+    }
+}
+
+/// Handles messages once more whose rows wait again. Rows that cannot be read now are taken up by
+/// the next start.
+async fn answer_again(state: &GatewayState, ids: Vec<i64>) {
+    if ids.is_empty() {
+        return;
+    }
+    let read = || {
+        let ids = ids.clone();
+        let messages = move |connection: &Connection| inbox::messages_of(connection, &ids);
+        state.services.db.read(messages)
+    };
+    if let Read::Done(rows) = insistently(state, "looking for a failed message", read).await {
+        for (id, inbound) in rows {
+            let inbound = Ok(inbound);
+            Box::pin(take_up_row(state, Waiting { id, inbound })).await;
+        }
     }
 }
 
@@ -539,7 +611,12 @@ async fn admit(
             .await
         }
         Parsed::Command(command) => match commands::run(command, context).await {
-            Ok(outcome) => replies::carry_out(state, &in_hand.accepted, outcome).await,
+            Ok(outcome) => {
+                let again = outcome.effect.again();
+                replies::carry_out(state, &in_hand.accepted, outcome).await?;
+                answer_again(state, again).await;
+                Ok(())
+            }
             // The command comes from the topic's name, so there is no writer to tell about the
             // failure.
             Err(CommandError::User(_)) if context.inbound.addressed == Addressed::ByTopicName => {

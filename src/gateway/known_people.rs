@@ -9,6 +9,7 @@ use crate::access::people;
 use crate::channels::discord::KnownPeople;
 use crate::config::{Access, Dms};
 use crate::domain::{DiscordId, PersonId, SessionKey};
+use crate::home::Snapshots;
 use crate::records::transcript;
 use crate::storage::{Db, StoreError};
 
@@ -16,12 +17,12 @@ use crate::storage::{Db, StoreError};
 const MOST: u32 = 20;
 
 /// Owners, members, and where private chats are open to all, people known from a server.
-pub(super) fn on_discord(access: &Access, db: &Db) -> KnownPeople {
-    let (access, db) = (access.clone(), db.clone());
+pub(super) fn on_discord(snapshots: &Snapshots, db: &Db) -> KnownPeople {
+    let (snapshots, db) = (snapshots.clone(), db.clone());
     Arc::new(move || {
-        let (access, db) = (access.clone(), db.clone());
+        let (snapshot, db) = (snapshots.current(), db.clone());
         async move {
-            let found = find(&access, &db).await;
+            let found = find(&snapshot.config.access, &db).await;
             found
                 .inspect_err(|error| {
                     tracing::warn!("private chats on Discord are not looked up: {error}");

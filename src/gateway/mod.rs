@@ -1,28 +1,33 @@
 //! Starts, supervises and drains the gateway. Read `inbound` to follow a message.
 
+mod at_the_terminal;
 mod cleaning;
 mod deletions;
 mod generated_secrets;
 mod group_migration;
+mod guests;
+mod ignored;
 mod inbound;
 mod known_people;
+mod missing_keys;
 mod person_pace;
+mod platforms;
 mod preflight;
 mod reactions;
+mod reload;
 mod removals;
 mod replies;
 mod safekeeping;
 mod slash;
 mod storing;
 mod topics;
+mod watching;
 
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashSet;
-use futures_util::FutureExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -31,15 +36,16 @@ use tokio_util::task::TaskTracker;
 
 use crate::agents::{Memories, Registry};
 use crate::answering::{TranscriptSearch, files};
-use crate::channels::discord::{self, DiscordChannel};
-use crate::channels::telegram::{ChannelDeps, Menu, MenuEntry, TelegramChannel, WebhookSecrets};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
-use crate::commands::{CommandServices, SPECS};
-use crate::config::{Config, Groups, Secrets, Switch, Transport};
+use crate::commands::CommandServices;
+use crate::config::{Secrets, Switch};
 use crate::delivery::{Delivery, MovedAway};
-use crate::domain::{Destination, PersonId, Role};
-use crate::home::{CheckedConfig, ConfigError, Home, HomeLock, LockError, Snapshot, Snapshots};
+use crate::domain::{AgentId, Destination};
+use crate::home::{
+    CheckedConfig, ConfigError, Home, HomeLock, LockError, Reload, ReloadHandle, ReloadRequests,
+    Snapshot, Snapshots,
+};
 use crate::lanes::{self, Sessions};
 use crate::records::{journal, subagents};
 use crate::routing::Router;
@@ -49,15 +55,18 @@ use crate::routing::pins::{self, Pins};
 use crate::storage::{Db, Remedy, StoreError};
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
-use removals::Removals;
 
+pub(crate) use at_the_terminal::{Topic, TurnReport};
+use guests::Guests;
+use ignored::Ignored;
 use person_pace::PersonPaces;
+use platforms::{Listening, Made, Makings, Platforms};
+use reload::Reloader;
+use removals::Removals;
 
 /// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next
 /// start.
-const DRAIN: Duration = Duration::from_secs(10);
-/// The pause before a panicked channel is started again.
-const RESTART_AFTER: Duration = Duration::from_secs(1);
+pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 
 /// A running gateway.
 pub struct Gateway {
@@ -68,12 +77,6 @@ pub struct Gateway {
     /// The number of channels still listening, and the reason of the latest channel to give up.
     listening: watch::Receiver<Listening>,
     _lock: HomeLock,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Listening {
-    channels: usize,
-    ended: Option<String>,
 }
 
 /// Shared by all tasks of the gateway.
@@ -87,8 +90,10 @@ struct GatewayState {
     aliases: Arc<Aliases>,
     delivery: Delivery,
     removals: Removals,
+    guests: Guests,
+    ignored: Ignored,
     /// How much people may send in a minute.
-    paces: PersonPaces,
+    paces: watch::Sender<Arc<PersonPaces>>,
     /// Counts what has no answer yet: messages, subagents and sends.
     work: TaskTracker,
     stop: CancellationToken,
@@ -106,9 +111,13 @@ pub enum StartError {
     #[error("{0}")]
     Agents(#[from] TenantError),
     #[error(
-        "there is nothing to connect to. Add a [telegram] or [discord] section to config.toml, or try `parlor chat`"
+        "there is nothing to connect to yet: {} has neither [telegram] nor [discord].\n\
+         - To try the agents here, run `parlor chat`.\n\
+         - For Telegram or Discord, take the `#` off that section in the file and store the bot's token where it points.\n  \
+           Then `parlor config check` looks at the file, and `parlor run` connects.",
+        .0.display()
     )]
-    NoChannel,
+    NoChannel(PathBuf),
 }
 
 /// Ends an interrupted change of an agent before the config is read.
@@ -130,37 +139,63 @@ impl Gateway {
         settle(&home).await?;
         let checked = CheckedConfig::load(&home, Secrets::Required)?;
         if checked.config.telegram.is_none() && checked.config.discord.is_none() {
-            return Err(StartError::NoChannel);
+            return Err(StartError::NoChannel(home.path().join("config.toml")));
         }
         let db = Db::open(&home.database()).await?;
-        let pins = Arc::new(pins::remembered(db.clone()));
-        let channels = channels(&checked, &Router::new(pins.clone()), &db).await?;
-        Self::start_with(&home, lock, checked, db, pins, channels).await
+        Self::start_with(home, lock, checked, db, None).await
     }
 
     /// Starts with a single channel, such as the terminal; the platforms in the config stay off.
     pub async fn start_local(home: Home, channel: Arc<dyn Channel>) -> Result<Self, StartError> {
+        Self::start_local_with(home, channel, None).await
+    }
+
+    /// The same with an agent that answers every line of this process. Nothing is pinned.
+    pub(crate) async fn start_local_with(
+        home: Home,
+        channel: Arc<dyn Channel>,
+        agent: Option<AgentId>,
+    ) -> Result<Self, StartError> {
         let lock = home.lock()?;
         settle(&home).await?;
         // The platforms' tokens are not needed here, and a missing key is reported when its model
         // is used.
         let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;
-        let pins = Arc::new(pins::remembered(db.clone()));
-        Self::start_with(&home, lock, checked, db, pins, vec![channel]).await
+        Self::start_with(home, lock, checked, db, Some((channel, agent))).await
     }
 
     async fn start_with(
-        home: &Home,
+        home: Home,
         lock: HomeLock,
         checked: CheckedConfig,
         db: Db,
-        pins: Arc<Pins>,
-        channels: Vec<Arc<dyn Channel>>,
+        alone: Option<(Arc<dyn Channel>, Option<AgentId>)>,
     ) -> Result<Self, StartError> {
         files::clear_unfinished(home.path()).await;
-        let (registry, agent_rows) = checked.registry(home, &db).await?;
-        clear_results(home, &registry).await;
+        let (registry, agent_rows) = checked.registry(&home, &db).await?;
+        clear_results(&home, &registry).await;
+        let snapshot = Snapshot::new(
+            checked.config.clone(),
+            checked.table.clone(),
+            Arc::new(registry),
+        );
+        let snapshots = Snapshots::new(snapshot);
+        let guest = alone.as_ref().and_then(|(_, agent)| agent.clone());
+        let pins = Arc::new(match guest {
+            Some(agent) => pins::with_guest(db.clone(), at_the_terminal::pin(agent), now_ms()),
+            None => pins::remembered(db.clone()),
+        });
+        let makings = Makings {
+            db: db.clone(),
+            router: Router::new(pins.clone()),
+            snapshots: snapshots.clone(),
+        };
+        let made = match alone {
+            Some((channel, _)) => vec![Made::apart(channel)],
+            None => platforms::made(&makings, &snapshots.current()).await?,
+        };
+        let channels: Vec<_> = made.iter().map(|made| made.channel.clone()).collect();
         let work = TaskTracker::new();
         // Closed from the start, so that waiting ends whenever nothing is counted.
         work.close();
@@ -190,55 +225,66 @@ impl Gateway {
         let absorbing = db.read(journal::absorbing);
         let absorbing = or_go_on("turns from before", absorbing.await)?;
         let memories = Memories::new(db.clone());
-        let snapshot = Snapshot::new(
-            checked.config.clone(),
-            checked.table.clone(),
-            Arc::new(registry),
-        );
-        let snapshots = Snapshots::new(snapshot);
+        let switch = {
+            let snapshots = snapshots.clone();
+            Arc::new(move || snapshots.current().config.switch)
+        };
         let sessions = Sessions::new(lanes::Services {
             db: db.clone(),
             snapshots: snapshots.clone(),
             pins: pins.clone(),
             aliases: aliases.clone(),
             delivery: delivery.clone(),
-            tools: toolbox(&memories, &db, checked.config.switch),
+            tools: toolbox(&memories, &db, switch),
             memories: memories.clone(),
             work: work.clone(),
             absorbing: absorbing.into_iter().collect(),
             bootstrapped,
         });
         let names = names::remembered(db.clone());
+        let (reload, requests) = ReloadHandle::new();
         let services = CommandServices {
             db,
             snapshots,
             memories,
             sessions,
+            home: home.path().to_owned(),
+            reload,
             started_at: now_ms(),
         };
-        let (home, stop) = (home.path().to_owned(), CancellationToken::new());
-        let paces = PersonPaces::new(&checked.config.access.limits);
+        let stop = CancellationToken::new();
+        let paces = Arc::new(PersonPaces::new(&checked.config.access.limits));
         let state = Arc::new(GatewayState {
             services,
-            home,
+            home: home.path().to_owned(),
             router: Router::new(pins.clone()),
             pins,
             names,
             aliases,
             delivery,
             removals: Removals::default(),
-            paces,
+            guests: Guests::default(),
+            ignored: Ignored::default(),
+            paces: watch::Sender::new(paces),
             work,
             stop,
         });
-        Ok(Self::run(state, channels, moves, lock))
+        state.tell_missing_keys().await;
+        Ok(Self::run(state, home, lock, moves, (makings, made), requests).await)
     }
 
-    fn run(
+    /// Sentences about providers whose key cannot be read.
+    pub fn missing_keys(&self) -> Vec<String> {
+        self.state.missing_keys()
+    }
+
+    async fn run(
         state: Arc<GatewayState>,
-        channels: Vec<Arc<dyn Channel>>,
-        moves: mpsc::Receiver<MovedAway>,
+        home: Home,
         lock: HomeLock,
+        moves: mpsc::Receiver<MovedAway>,
+        (makings, made): (Makings, Vec<Made>),
+        requests: ReloadRequests,
     ) -> Self {
         let tasks = TaskTracker::new();
         let (intake, received) = Intake::new();
@@ -249,19 +295,22 @@ impl Gateway {
         tasks.spawn(cleaning::keep_house(state.clone()));
         tasks.spawn(safekeeping::watch(state.clone()));
         tasks.spawn(removals::watch(state.clone()));
-        let (reports, listening) = watch::channel(Listening {
-            channels: channels.len(),
-            ended: None,
-        });
-        let reports = Arc::new(reports);
-        for channel in channels {
-            tasks.spawn(supervise(
-                channel,
-                intake.clone(),
-                state.stop.clone(),
-                reports.clone(),
-            ));
+        let platforms = Platforms::new(
+            makings,
+            intake,
+            state.stop.clone(),
+            tasks.clone(),
+            made.iter().any(Made::is_apart),
+        );
+        for made in made {
+            platforms.listen(made).await;
         }
+        let listening = platforms.listening();
+        tasks.spawn(watching::watch(
+            state.clone(),
+            state.services.reload.clone(),
+        ));
+        tasks.spawn(Reloader::new(state.clone(), platforms, home).serve(requests));
         tasks.close();
         let moving = tokio::spawn(group_migration::watch(state.clone(), moves));
         Gateway {
@@ -271,6 +320,11 @@ impl Gateway {
             listening,
             _lock: lock,
         }
+    }
+
+    /// Reads the config anew, as after SIGHUP. `None`: the gateway stops.
+    pub async fn reload(&self, cause: &str) -> Option<Reload> {
+        self.state.services.reload.ask(cause).await
     }
 
     /// Returns when no accepted message still waits for its answer.
@@ -284,6 +338,11 @@ impl Gateway {
         self.state.services.sessions.summed_up().await;
         // Owners may have been told what a summary cost.
         self.answered().await;
+    }
+
+    /// How many messages, subagents and sends are under way.
+    pub fn under_way(&self) -> usize {
+        self.state.work.len()
     }
 
     /// Whether a summary is being made, beside the answers.
@@ -374,108 +433,13 @@ async fn clear_results(home: &Home, registry: &Registry) {
 }
 
 /// All tools. The policy of an agent decides which of them the agent has.
-fn toolbox(memories: &Memories, db: &Db, switch: Switch) -> ToolBox {
+fn toolbox(memories: &Memories, db: &Db, switch: Arc<dyn Fn() -> Switch + Send + Sync>) -> ToolBox {
     ToolBox::standard()
         .with(tools::memory_tools(memories))
         .with(vec![Box::new(TranscriptSearch {
             db: db.clone(),
             switch,
         })])
-}
-
-/// The channels of the platforms named in the config.
-async fn channels(
-    checked: &CheckedConfig,
-    router: &Router,
-    db: &Db,
-) -> Result<Vec<Arc<dyn Channel>>, StoreError> {
-    let (config, mut channels) = (&checked.config, Vec::<Arc<dyn Channel>>::new());
-    if let Some(telegram) = &config.telegram {
-        let deps = ChannelDeps {
-            signer: generated_secrets::buttons(db).await?,
-            webhook_secrets: match telegram.transport {
-                Transport::Webhook(_) => generated_secrets::webhook(db).await?,
-                Transport::Polling => WebhookSecrets::default(),
-            },
-            menu: menu(config),
-            expectations: preflight::expectations(&config.access, &checked.table),
-            db: db.clone(),
-        };
-        channels.push(Arc::new(TelegramChannel::new(
-            telegram,
-            config.group_sessions,
-            deps,
-        )));
-    }
-    if let Some(discord) = &config.discord {
-        let deps = discord::ChannelDeps {
-            signer: generated_secrets::buttons(db).await?,
-            menu: slash::menu(config),
-            may_ask: slash::may_ask(checked, router, db),
-            expected: preflight::on_discord(&checked.table),
-            is_open: config.access.groups == Groups::Open,
-            known_people: known_people::on_discord(&config.access, db),
-            db: db.clone(),
-        };
-        channels.push(Arc::new(DiscordChannel::new(
-            discord,
-            config.group_sessions,
-            deps,
-        )));
-    }
-    Ok(channels)
-}
-
-/// The command list for Telegram's menu.
-fn menu(config: &Config) -> Menu {
-    let entries = |for_owners: bool| {
-        let shown = SPECS
-            .iter()
-            .filter(move |spec| for_owners || spec.least == Role::Guest);
-        shown
-            .map(|spec| MenuEntry {
-                command: spec.name.into(),
-                description: spec.summary.into(),
-            })
-            .collect()
-    };
-    let owners = config.access.owners.iter().filter_map(|owner| match owner {
-        PersonId::Telegram(user) => Some(*user),
-        _ => None,
-    });
-    Menu {
-        for_everyone: entries(false),
-        for_owners: entries(true),
-        owners: owners.collect(),
-    }
-}
-
-/// Keeps a channel listening. A channel refused for good ends alone; the others go on.
-async fn supervise(
-    channel: Arc<dyn Channel>,
-    intake: Intake,
-    stop: CancellationToken,
-    reports: Arc<watch::Sender<Listening>>,
-) {
-    let platform = channel.abilities().platform;
-    while !stop.is_cancelled() {
-        let listened = AssertUnwindSafe(channel.listen(intake.clone(), stop.clone()))
-            .catch_unwind()
-            .await;
-        match listened {
-            Ok(Ok(())) => break,
-            Ok(Err(reason)) => {
-                tracing::error!(%platform, "{platform} is off: {reason}");
-                reports.send_modify(|listening| listening.ended = Some(reason.to_string()));
-                break;
-            }
-            Err(_) => {
-                tracing::error!(%platform, "{platform} panicked while listening; starting it again");
-                tokio::time::sleep(RESTART_AFTER).await;
-            }
-        }
-    }
-    reports.send_modify(|listening| listening.channels -= 1);
 }
 
 #[cfg(test)]
@@ -489,7 +453,7 @@ mod tests {
         let db = Db::open(&home.path().join("parlor.db"))
             .await
             .expect("the store opens");
-        let tools = toolbox(&Memories::new(db.clone()), &db, Switch::default());
+        let tools = toolbox(&Memories::new(db.clone()), &db, Arc::new(Switch::default));
         assert_eq!(tools.names().collect::<Vec<_>>(), tools::KNOWN);
     }
 }

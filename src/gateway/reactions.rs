@@ -4,7 +4,7 @@
 use super::GatewayState;
 use crate::clock::now_ms;
 use crate::delivery::outbox;
-use crate::domain::{Inbound, SessionKey};
+use crate::domain::{Around, Inbound, SessionKey};
 use crate::records::transcript;
 use crate::storage::StoreError;
 
@@ -35,7 +35,9 @@ pub(super) async fn resolve(
         return Ok(false);
     };
     reaction.origin.key = place;
-    reaction.extras.marks = vec![beginning(&said)];
+    reaction.extras.around = vec![Around::Reaction {
+        to: beginning(&said),
+    }];
     Ok(true)
 }
 
@@ -64,5 +66,5 @@ fn beginning(said: &str) -> String {
     let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let kept: String = line.chars().take(MAX_QUOTE_CHARS).collect();
     let end = if kept.len() < line.len() { "…" } else { "" };
-    format!("“{kept}{end}”")
+    format!("{kept}{end}")
 }

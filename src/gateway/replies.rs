@@ -4,14 +4,13 @@
 use rusqlite::Transaction;
 
 use super::GatewayState;
-use crate::access::people;
 use crate::answering::broken;
 use crate::channels::Text;
 use crate::clock::now_ms;
 use crate::commands::Outcome;
 use crate::delivery::outbox::Source;
 use crate::delivery::{Kind, outbox};
-use crate::domain::{Destination, Inbound, SessionKey};
+use crate::domain::{Destination, Inbound, MessageId, SessionKey};
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::routing::{Pin, pins};
 use crate::storage::StoreError;
@@ -67,7 +66,7 @@ pub(super) async fn carry_out(
     let (id, inbound, effect) = (accepted.id, accepted.inbound.clone(), outcome.effect);
     let (changes_pin, changes_model) = (effect.changes_pin(), effect.changes_model());
     let (retried, called_off) = (effect.retried(), effect.called_off());
-    let forgets = effect.forgets();
+    let (forgets, decides) = (effect.forgets(), effect.decides());
     let write = move |tx: &Transaction<'_>, now| {
         effect.write(tx, &inbound, now)?;
         inbox::close(tx, id, Closing::Done, "command", now)
@@ -76,15 +75,25 @@ pub(super) async fn carry_out(
         choices: &outcome.choices,
         ..Text::plain(&outcome.reply)
     };
-    say(
-        state,
-        &accepted.inbound,
-        Kind::Command,
-        &text,
-        Some(id),
-        write,
-    )
-    .await?;
+    match &accepted.inbound.extras.pressed {
+        Some(pressed) if outcome.is_in_place => {
+            say_in_place(state, &accepted.inbound, pressed, &text, write).await?;
+        }
+        _ => {
+            say(
+                state,
+                &accepted.inbound,
+                Kind::Command,
+                &text,
+                Some(id),
+                write,
+            )
+            .await?;
+        }
+    }
+    if decides {
+        state.guests.decided(state.work.token());
+    }
     if changes_pin {
         state.pins.changed(&accepted.inbound.origin.key);
     }
@@ -104,33 +113,6 @@ pub(super) async fn carry_out(
     if forgets {
         state.removals.note();
     }
-    Ok(())
-}
-
-/// Tells a guest once per code how to become a member, and nothing else.
-pub(super) async fn hint(state: &GatewayState, accepted: &Accepted) -> Result<(), StoreError> {
-    let destination = Destination::of(&accepted.inbound);
-    let (id, inbound, delivery, to) = (
-        accepted.id,
-        accepted.inbound.clone(),
-        state.delivery.clone(),
-        destination.clone(),
-    );
-    let write = move |tx: &Transaction<'_>| {
-        let now = now_ms();
-        let code = people::new_code(tx, &inbound.origin.person, &inbound.person_name, now)?;
-        let told = code.map(|code| pairing(&code));
-        // Where the platform waits for a reply, silence would show as an error.
-        let told = told.or_else(|| to.reply().map(|_| CODE_WAS_TOLD.to_owned()));
-        let rows = told.map_or_else(Vec::new, |told| {
-            delivery.draft(&to, Kind::Notice, &Text::plain(&told))
-        });
-        inbox::close(tx, id, Closing::Refused, "a guest", now)?;
-        outbox::insert(tx, &rows, Source::of(Some(id)), now)?;
-        Ok(rows.len())
-    };
-    let count = state.services.db.write(write).await?;
-    state.delivery.submit(destination.place(), count);
     Ok(())
 }
 
@@ -203,7 +185,7 @@ pub(super) async fn refuse_pace(
     told: Option<u64>,
 ) -> Result<(), StoreError> {
     let Accepted { id, inbound, .. } = accepted;
-    tracing::debug!(session = %inbound.origin.key, inbox.id = id, "refused: {TOO_FAST}");
+    state.ignored.tell(inbound, TOO_FAST);
     let Some(seconds) = told else {
         return close(state, *id, Closing::Refused, TOO_FAST).await;
     };
@@ -253,8 +235,10 @@ pub(super) async fn drop_pin(
     let (told, why) = if is_gone {
         (gone(pin), "no such agent any more")
     } else {
+        let registry = &state.services.snapshots.current().registry;
+        let label = registry.get(&pin.agent).map(|agent| agent.label());
         (
-            closed_here(pin),
+            closed_here(&label.unwrap_or_else(|| pin.agent.to_string())),
             "the agent is not open to the people there",
         )
     };
@@ -303,53 +287,69 @@ where
     Ok(())
 }
 
+/// Writes the text in place of the message whose button was pressed, in a transaction with `write`.
+async fn say_in_place<W>(
+    state: &GatewayState,
+    inbound: &Inbound,
+    pressed: &MessageId,
+    text: &Text<'_>,
+    write: W,
+) -> Result<(), StoreError>
+where
+    W: FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()> + Send + 'static,
+{
+    let destination = Destination::besides(inbound);
+    let rows = state.delivery.draft(&destination, Kind::Command, text);
+    let (count, pressed) = (rows.len(), pressed.clone());
+    let all = move |tx: &Transaction<'_>| {
+        let now = now_ms();
+        write(tx, now)?;
+        outbox::insert_change(tx, &rows, &pressed, Source::default(), now)
+    };
+    state.services.db.write(all).await?;
+    state.delivery.submit(destination.place(), count);
+    Ok(())
+}
+
 /// The outcome of messages beyond a person's pace.
 const TOO_FAST: &str = "sent too fast";
 
 fn too_fast(seconds: u64) -> String {
     let unit = if seconds == 1 { "second" } else { "seconds" };
     format!(
-        "You send more than I take in a minute. Please wait {seconds} {unit}; what comes earlier is dropped."
+        "You've sent too many messages in a minute. Try again in {seconds} {unit}; messages before that are dropped."
     )
 }
 
 const LANE_FULL: &str =
-    "Too many messages are waiting here, so I take no more for now. Please send it again later.";
+    "Too many messages are waiting here already. Please send yours again later.";
 
 const NOT_HERE: &str =
-    "I do not answer here. An owner can open this place with `/agent`, or bind it in config.toml.";
+    "I don't answer here. An owner can open this place with `/agent`, or bind it in config.toml.";
 const NOT_WITH_YOU: &str = "I only talk to people my owner has let in.";
-const CODE_WAS_TOLD: &str = "I do not know you yet. You were given a code; if my owner wants us to talk, they can let you in with it.";
 
 fn unbound(place: &SessionKey) -> String {
     match place.whole_group().filter(|_| !place.is_shared()) {
         Some(group) => format!(
-            "I do not answer here yet. Bind `{group}` to an agent in config.toml to open this group; `/agent <id>` opens it for you alone."
+            "Nobody answers in this group yet. A binding for `{group}` in config.toml opens it for everybody; `/agent` with an agent's name opens it for you alone."
         ),
         None => {
             format!(
-                "I do not answer here yet. `/agent <id>` opens this place, or bind `{place}` to an agent in config.toml."
+                "Nobody answers here yet. `/agent` with an agent's name opens this place; a binding for `{place}` in config.toml does it too."
             )
         }
     }
 }
 
-fn pairing(code: &str) -> String {
+fn closed_here(label: &str) -> String {
     format!(
-        "I do not know you yet. If my owner wants us to talk, they can send me `/pair {code}` or run `parlor pair {code}` within the hour."
-    )
-}
-
-fn closed_here(pin: &Pin) -> String {
-    format!(
-        "{} is not open to everybody who can write here, so this place goes back to its usual agent.",
-        pin.agent
+        "{label} is not open to everybody who can write here, so the switch is undone. /agent tells who answers now."
     )
 }
 
 fn gone(pin: &Pin) -> String {
     format!(
-        "{} is no longer here, so this place goes back to its usual agent.",
+        "{} is no longer here, so the switch is undone. /agent tells who answers now.",
         pin.agent
     )
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use crate::access::{self, Asking, Role, Verdict, people};
+use crate::access::{Role, Verdict, people};
+use crate::answering::{Question, who_answers};
 use crate::channels::discord::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
 use crate::commands::{Argument, Audience, Offers, SPECS, Spec};
 use crate::config::{AgentSpec, Config};
 use crate::domain::{Addressed, AgentId, Origin};
-use crate::home::CheckedConfig;
+use crate::home::{Snapshot, Snapshots};
 use crate::routing::{Router, Visit};
 use crate::storage::{Db, StoreError};
 
@@ -31,10 +32,10 @@ pub(super) fn menu(config: &Config) -> Menu {
 }
 
 /// Agents are offered only to people whose `/agent` would be carried out.
-pub(super) fn may_ask(checked: &CheckedConfig, router: &Router, db: &Db) -> MayAsk {
-    let (checked, router, db) = (checked.clone(), router.clone(), db.clone());
+pub(super) fn may_ask(snapshots: &Snapshots, router: &Router, db: &Db) -> MayAsk {
+    let (snapshots, router, db) = (snapshots.clone(), router.clone(), db.clone());
     Arc::new(move |origin| {
-        let (checked, router, db) = (checked.clone(), router.clone(), db.clone());
+        let (checked, router, db) = (snapshots.current(), router.clone(), db.clone());
         async move {
             let decided = decide(&checked, &router, &db, origin).await;
             decided
@@ -46,7 +47,7 @@ pub(super) fn may_ask(checked: &CheckedConfig, router: &Router, db: &Db) -> MayA
 }
 
 async fn decide(
-    checked: &CheckedConfig,
+    checked: &Snapshot,
     router: &Router,
     db: &Db,
     origin: Origin,
@@ -61,16 +62,14 @@ async fn decide(
         origin: &origin,
         standing: &standing,
     };
-    let route = router.resolve(&checked.table, visit).await?.route;
-    let asking = Asking {
-        key: &origin.key,
-        role: standing.highest(),
+    let answer = who_answers(Question {
+        table: &checked.table,
+        visit,
+        from_chat: router.settings(visit).await?,
         addressed: Addressed::ByMention,
         is_command: true,
-        place_is_bound: route.opens_place,
-        require_mention: route.require_mention,
-    };
-    let is_admitted = access::decide(access, &asking) == Verdict::Admit;
+    });
+    let is_admitted = answer.verdict == Verdict::Admit;
     let agents = checked.config.agents.iter().map(|agent| agent.id.clone());
     let fetchable = agents.filter(|agent| checked.table.may_switch(agent, visit).is_ok());
     Ok(is_admitted.then(|| fetchable.collect()))

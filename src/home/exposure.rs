@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::config::{Config, Dms, Groups, Risk, Transport};
-use crate::domain::{AgentId, Role, SessionKey};
-use crate::routing::doors::Door;
-use crate::routing::{Pin, Table};
+use crate::agents::ToolPolicy;
+use crate::config::{AfterUntrusted, AgentSpec, Config, Dms, Groups, Risk, Transport};
+use crate::domain::{AgentId, Role};
+use crate::routing::Table;
+use crate::routing::doors::{Door, SetInChat};
+use crate::tools::{self, policy};
 
 /// Doors of an agent that a text names.
 const MOST_NAMED: usize = 3;
@@ -38,7 +40,7 @@ pub(crate) enum Level {
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) belongings: HashMap<AgentId, Belongings>,
-    pub(crate) pins: Vec<(SessionKey, Pin)>,
+    pub(crate) set_in_chat: SetInChat,
     /// Files and folders that other users of the machine may read or enter, with their modes.
     pub(crate) readable_by_others: Vec<(String, u32)>,
 }
@@ -80,6 +82,7 @@ pub(crate) fn exposures(config: &Config, table: &Table, facts: &Facts) -> Vec<Ex
     found.extend(house.modes());
     found.extend(house.agents());
     found.extend(house.guests());
+    found.extend(house.reaching());
     found.extend(house.rules());
     found.extend(house.listeners());
     found.extend(house.owners());
@@ -96,7 +99,7 @@ struct House<'a> {
 impl House<'_> {
     fn doors_of(&self, agent: &AgentId) -> Vec<Door> {
         self.table
-            .doors_of(agent, &self.config.access, &self.facts.pins)
+            .doors_of(agent, &self.config.access, &self.facts.set_in_chat)
     }
 
     fn modes(&self) -> impl Iterator<Item = Exposure> {
@@ -169,7 +172,7 @@ impl House<'_> {
         }
         if !self
             .table
-            .has_open_places(&self.config.access, &self.facts.pins)
+            .has_open_places(&self.config.access, &self.facts.set_in_chat)
         {
             return found;
         }
@@ -203,6 +206,42 @@ impl House<'_> {
         found
     }
 
+    /// Agents that read guests' words and may then be led to take words elsewhere.
+    fn reaching(&self) -> Vec<Exposure> {
+        let agents = self.config.agents.iter().filter(|agent| {
+            agent.tools.after_untrusted == AfterUntrusted::Label
+                && !self.doors_of(&agent.id).is_empty()
+        });
+        let told = agents.filter_map(|agent| {
+            let tools = self.reaching_tools(agent);
+            (!tools.is_empty()).then(|| Exposure {
+                level: Level::Note,
+                check: "after-untrusted",
+                finding: format!(
+                    "Guests can talk to `{0}`, and a turn of `{0}` that has read a guest's words may still use {1}.",
+                    agent.id,
+                    tools.join(", ")
+                ),
+                fix: format!(
+                    "Write `after_untrusted = \"refuse\"` under [agents.{}].",
+                    agent.id
+                ),
+            })
+        });
+        told.collect()
+    }
+
+    /// The tools of an agent that take words out of the place of their turn.
+    fn reaching_tools(&self, agent: &AgentSpec) -> Vec<&'static str> {
+        let policy = ToolPolicy::new(self.config, agent);
+        let reaching = tools::KNOWN.iter().filter(|(tool, risk)| {
+            *risk == Risk::Reach
+                && *tool != tools::FILE_SEND
+                && policy::for_agent(&policy, tool, *risk).is_ok()
+        });
+        reaching.map(|(tool, _)| *tool).collect()
+    }
+
     /// Rules that open more than they seem to.
     fn rules(&self) -> Vec<Exposure> {
         let mut found = Vec::new();
@@ -234,8 +273,8 @@ impl House<'_> {
                 level: Level::Note,
                 check: "wide-binding",
                 finding: format!(
-                    "bindings[{}] opens all of `{}`, also topics, channels and threads that are made later.",
-                    binding.index, binding.pattern.value
+                    "The binding in line {} opens all of `{}`, also topics, channels and threads that are made later.",
+                    binding.line, binding.pattern.value
                 ),
                 fix: "Bind single topics or channels where that is too much.".into(),
             });
@@ -290,7 +329,7 @@ fn in_words(doors: &[Door]) -> String {
 
 fn door(door: &Door) -> String {
     match door {
-        Door::Binding { index, target } => format!("bindings[{index}]: {target}"),
+        Door::Binding { target } => format!("the binding of {target}"),
         Door::Place(place) => format!("`who` names {place}"),
         Door::Who => "`who` is \"guest\"".into(),
         Door::Default => "it is the default_agent and has no `who`".into(),

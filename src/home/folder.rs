@@ -92,6 +92,14 @@ impl Home {
         Ok(HomeLock { _file: file })
     }
 
+    /// Whether a gateway or a chat works with this home now.
+    pub(crate) fn is_running(&self) -> bool {
+        let Ok(file) = File::open(self.path.join("parlor.lock")) else {
+            return false;
+        };
+        matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
     /// Takes the rights of other users away: from the folder, and from files of earlier versions. A
     /// folder that is not only Parlor's is left as it is, and refused.
     pub(crate) fn keep_private(&self) -> Result<(), LockError> {

@@ -3,10 +3,14 @@
 mod checked_config;
 pub(crate) mod exposure;
 mod folder;
+mod owners;
 mod registry;
+mod reload;
 mod snapshot;
 
 pub use checked_config::{CheckedConfig, ConfigError, check};
 pub use folder::{Home, HomeLock, LockError};
+pub(crate) use owners::{OwnerError, add_owner};
 pub use registry::registry;
+pub use reload::{Reload, ReloadHandle, ReloadRequests, changed_sections};
 pub use snapshot::{Snapshot, Snapshots};

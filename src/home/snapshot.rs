@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::checked_config::CheckedConfig;
 use crate::agents::{Agent, Registry};
 use crate::config::Config;
 use crate::domain::AgentUid;
@@ -26,6 +27,20 @@ impl Snapshot {
             table,
             registry,
             models,
+        }
+    }
+
+    /// The snapshot that follows another. Unchanged providers keep their connections.
+    pub fn after(before: &Snapshot, checked: &CheckedConfig, registry: Arc<Registry>) -> Self {
+        let (config, table) = (checked.config.clone(), checked.table.clone());
+        if config.providers != before.config.providers {
+            return Snapshot::new(config, table, registry);
+        }
+        Snapshot {
+            config,
+            table,
+            registry,
+            models: before.models.clone(),
         }
     }
 
@@ -57,6 +72,11 @@ impl Snapshots {
         Snapshots {
             current: Arc::new(watch::Sender::new(Arc::new(first))),
         }
+    }
+
+    /// Counts from the next turn and the next command on.
+    pub fn replace(&self, next: Snapshot) {
+        self.current.send_replace(Arc::new(next));
     }
 
     pub fn current(&self) -> Arc<Snapshot> {

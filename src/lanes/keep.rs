@@ -5,6 +5,7 @@
 use rusqlite::Transaction;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::people;
 use crate::answering::{Admission, GivingUp, Told};
 use crate::clock::now_ms;
 use crate::domain::AgentUid;
@@ -55,8 +56,10 @@ impl Keeper {
     }
 
     async fn write_note(&self, accepted: &Accepted) -> Result<(), StoreError> {
-        let accepted = accepted.clone();
+        let (mut accepted, snapshot) = (accepted.clone(), self.snapshots.current());
         let write = move |tx: &Transaction<'_>| {
+            let (access, person) = (&snapshot.config.access, &accepted.inbound.origin.person);
+            accepted.role = people::standing(tx, access, person)?.lowest();
             let (now, place) = (now_ms(), &accepted.inbound.origin.key);
             transcript::touch(tx, place, now)?;
             let part = accepted
@@ -87,10 +90,15 @@ impl Keeper {
 
     async fn keep_observed(&self, accepted: &Accepted) -> Result<(), StoreError> {
         let snapshot = self.snapshots.current();
-        let hearer = self.admission.who_answers(&snapshot, accepted).await?.uid;
+        let hearer = self.admission.who_answers(&snapshot, accepted).await?;
         let keep = || {
-            let accepted = accepted.clone();
-            move |tx: &Transaction<'_>| write_observed(tx, &accepted, hearer, now_ms())
+            let (mut accepted, snapshot, hearer) =
+                (accepted.clone(), snapshot.clone(), hearer.clone());
+            move |tx: &Transaction<'_>| {
+                let (access, person) = (&snapshot.config.access, &accepted.inbound.origin.person);
+                accepted.role = people::standing(tx, access, person)?.with(&hearer.id);
+                write_observed(tx, &accepted, hearer.uid, now_ms())
+            }
         };
         // If a power cut undoes the write, the row is open again too.
         self.db

@@ -15,10 +15,10 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::agents::{Agent, Chosen, Memories};
-use crate::answering::{self, Answering, GivingUp};
+use crate::answering::{self, Answering, GivingUp, ProviderNews};
 use crate::delivery::Delivery;
-use crate::domain::{Addressed, AgentUid, Inbound, Origin, SessionKey};
-use crate::home::Snapshots;
+use crate::domain::{Addressed, AgentUid, Inbound, Origin, PersonId, Role, SessionKey};
+use crate::home::{Snapshot, Snapshots};
 use crate::records::inbox::Accepted;
 use crate::records::model_overrides::{self, Overrides};
 use crate::routing::Router;
@@ -27,6 +27,7 @@ use crate::routing::pins::Pins;
 use crate::storage::{Db, StoreError};
 use crate::subagents::{self, Subagents, Submit};
 use crate::tools::ToolBox;
+use crate::turn::budget::Over;
 
 pub use crate::subagents::{Arrived, Item, Unknown};
 
@@ -160,6 +161,13 @@ impl Sessions {
         }
     }
 
+    /// Takes over a new snapshot. Turns under way keep theirs.
+    pub fn renew(&self, now: Snapshot) {
+        let before = self.snapshots.current();
+        self.answering.renew(&before, &now);
+        self.snapshots.replace(now);
+    }
+
     /// Queues a message in its place's lane. The guard is held until it is answered.
     pub fn submit(
         &self,
@@ -195,6 +203,18 @@ impl Sessions {
     /// The model of an agent in a place.
     pub async fn model(&self, place: &SessionKey, agent: &Agent) -> Result<Chosen, StoreError> {
         self.answering.admission().model(place, agent).await
+    }
+
+    /// The limit of the day that the person's next turn with the agent would meet.
+    pub(crate) async fn over_today(
+        &self,
+        snapshot: &Snapshot,
+        agent: &Agent,
+        person: &PersonId,
+        role: Role,
+    ) -> Result<Option<Over>, StoreError> {
+        let budgets = self.answering.budgets();
+        budgets.over_today(snapshot, agent, person, role).await
     }
 
     /// Call after a transaction with a new model for a place has committed.
@@ -253,6 +273,11 @@ impl Sessions {
     /// Closes messages that the store cannot carry through.
     pub(crate) fn giving_up(&self) -> &GivingUp {
         self.answering.giving_up()
+    }
+
+    /// Tells owners about providers.
+    pub(crate) fn provider_news(&self) -> &ProviderNews {
+        self.answering.provider_news()
     }
 
     /// Drops the rate limits of people without recent questions.

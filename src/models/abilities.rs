@@ -56,15 +56,15 @@ const WINDOWS: &[(&str, u32)] = &[
     ("qwen3", 128_000),
 ];
 const WINDOW_OF_SERIES: u32 = 200_000;
-/// The window of models with unknown names, and of the stand-in.
+/// The window of models with unknown names, and of the demo model.
 const UNKNOWN_WINDOW: u32 = 32_000;
 /// Ollama loads models with a short window by default, and cuts without a word.
 const OLLAMA_WINDOW: u32 = 8_000;
 
-/// Whether a model is shown pictures. The stand-in only counts them.
+/// Whether a model is shown pictures. The demo model only counts them.
 pub(super) fn sees(provider: Option<&Provider>, model: &ModelRef) -> bool {
     match (model, provider) {
-        (ModelRef::Offline, _) => true,
+        (ModelRef::Demo, _) => true,
         (ModelRef::Of { .. }, None) => false,
         (ModelRef::Of { model, .. }, Some(provider)) => match &provider.vision {
             Vision::All => true,
@@ -83,7 +83,7 @@ fn sees_by_name(name: &str) -> bool {
 /// How many tokens a model reads at once, its answer included.
 pub(super) fn window(provider: Option<&Provider>, model: &ModelRef) -> u32 {
     match (model, provider) {
-        (ModelRef::Offline, _) | (ModelRef::Of { .. }, None) => UNKNOWN_WINDOW,
+        (ModelRef::Demo, _) | (ModelRef::Of { .. }, None) => UNKNOWN_WINDOW,
         (ModelRef::Of { model, .. }, Some(provider)) => {
             match (provider.context_tokens, provider.kind) {
                 (Some(tokens), _) => tokens,
@@ -121,6 +121,7 @@ pub fn estimate_tokens(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ProviderLines;
 
     fn provider(kind: ProviderKind) -> Provider {
         Provider {
@@ -132,6 +133,8 @@ mod tests {
             models: Vec::new(),
             vision: Vision::ByName,
             context_tokens: None,
+            missing_key: None,
+            lines: ProviderLines::default(),
         }
     }
 
@@ -214,7 +217,7 @@ mod tests {
             ..provider(ProviderKind::Ollama)
         };
         assert_eq!(window(Some(&own), &model("llama-4")), 5_000);
-        assert_eq!(window(None, &ModelRef::Offline), 32_000);
+        assert_eq!(window(None, &ModelRef::Demo), 32_000);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{ModelError, Models};
+use super::quotes::without_quotes;
+use super::{CallError, ModelError, ModelMessage, Models, Unanswered};
 use crate::config::{ModelRef, ModelSettings};
 
 /// The models of an agent, with their settings.
@@ -23,9 +24,30 @@ pub struct Lineup {
 /// A failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    pub error: ModelError,
+    error: CallError,
     /// Text already shown cannot be taken back, so no model is asked again.
-    pub said_something: bool,
+    said_something: bool,
+}
+
+impl Failure {
+    /// Words of the request are taken out of what the provider said.
+    pub fn new(
+        error: CallError,
+        said_something: bool,
+        system: &str,
+        messages: &[ModelMessage],
+    ) -> Self {
+        let CallError { error, detail } = error;
+        let detail = match error {
+            // The network knows nothing of the request.
+            ModelError::Unreachable(_) => detail,
+            _ => detail.and_then(|said| without_quotes(&said, system, messages)),
+        };
+        Failure {
+            error: CallError { error, detail },
+            said_something,
+        }
+    }
 }
 
 /// Tries after the first for a call without any text so far.
@@ -83,7 +105,7 @@ impl Resting {
 /// The way of a call through a lineup. Ask [`Attempts::model`]; after a failure,
 /// [`Attempts::after`] says how to go on.
 pub struct Attempts<'a> {
-    resting: &'a Resting,
+    models: &'a Models,
     /// Models still to be asked; the first is asked now.
     left: Vec<ModelRef>,
     /// How many of the last failed a short while ago, and are asked only because no other can
@@ -92,7 +114,7 @@ pub struct Attempts<'a> {
     retries: u32,
     backoff: Duration,
     /// The first model's error is told to the person when all fail.
-    first_error: Option<ModelError>,
+    first_failure: Option<Unanswered>,
 }
 
 impl Models {
@@ -109,12 +131,12 @@ impl Models {
             tracing::info!(model = %first, "the model rests after a failure; asking {chosen}");
         }
         Attempts {
-            resting: &self.resting,
+            models: self,
             left,
             last_resorts,
             retries: 0,
             backoff: FIRST_BACKOFF,
-            first_error: None,
+            first_failure: None,
         }
     }
 }
@@ -127,40 +149,65 @@ impl Attempts<'_> {
 
     /// A model with an answer needs no rest.
     pub fn succeeded(&self) {
-        self.resting.end(&self.model());
+        let model = self.model();
+        self.models.resting.end(&model);
+        self.models.health.answered(&model);
     }
 
     /// Returns when a model can be asked again, or the error when no model is left.
-    pub async fn after(&mut self, failure: Failure) -> Result<(), ModelError> {
+    pub async fn after(&mut self, failure: Failure) -> Result<(), Unanswered> {
         let Failure {
-            error,
+            error: CallError { error, detail },
             said_something,
         } = failure;
         let model = self.model();
+        let (host, said) = (self.models.host(&model), detail.as_deref());
         if said_something {
-            tracing::warn!(%model, "{error}, in the middle of an answer");
-            return Err(cut_short(error));
+            tracing::warn!(%model, host, said, "{error}, in the middle of an answer");
+            let error = cut_short(error);
+            return Err(Unanswered {
+                model,
+                error,
+                detail,
+            });
         }
         if let Some(wait) = self.pause(&error) {
-            tracing::warn!(%model, "{error}; trying again in {} s", wait.as_secs());
+            tracing::warn!(%model, host, said, "{error}; trying again in {} s", wait.as_secs());
             tokio::time::sleep(wait).await;
             self.retries += 1;
             self.backoff *= 2;
             return Ok(());
         }
         if let Some(rest) = rest_after(&error) {
-            self.resting.begin(&model, rest);
+            self.models.resting.begin(&model, rest);
         }
-        self.move_on(&model, error)
+        self.move_on(Unanswered {
+            model,
+            error,
+            detail,
+        })
     }
 
-    fn move_on(&mut self, model: &ModelRef, error: ModelError) -> Result<(), ModelError> {
+    /// A server that cannot be reached is trouble only if no other has answered.
+    fn move_on(&mut self, failure: Unanswered) -> Result<(), Unanswered> {
+        let health = &self.models.health;
         let Some(next) = self.left.get(1) else {
-            return Err(self.first_error.take().unwrap_or(error));
+            health.failed(&failure);
+            let first = self.first_failure.take();
+            first.iter().for_each(|first| health.failed(first));
+            return Err(first.unwrap_or(failure));
         };
-        tracing::warn!(%model, "{error}; going on with {next}");
+        let Unanswered {
+            model,
+            error,
+            detail,
+        } = &failure;
+        tracing::warn!(%model, host = self.models.host(model), said = detail.as_deref(), "{error}; going on with {next}");
+        if !matches!(error, ModelError::Unreachable(_)) {
+            health.failed(&failure);
+        }
         self.left.remove(0);
-        self.first_error.get_or_insert(error);
+        self.first_failure.get_or_insert(failure);
         (self.retries, self.backoff) = (0, FIRST_BACKOFF);
         Ok(())
     }
@@ -177,7 +224,10 @@ impl Attempts<'_> {
         };
         let wait = match error {
             ModelError::RateLimited { retry_after } => retry_after.unwrap_or(self.backoff),
-            ModelError::Overloaded | ModelError::CutOff | ModelError::Broken(_) => self.backoff,
+            ModelError::Overloaded
+            | ModelError::CutOff
+            | ModelError::Unreachable(_)
+            | ModelError::Broken(_) => self.backoff,
             // A model that was silent for minutes is asked again only if there is no other.
             ModelError::Stalled if has_next || self.retries > 0 => return None,
             ModelError::Stalled => self.backoff,
@@ -195,7 +245,9 @@ impl Attempts<'_> {
 /// Half an answer is there, so the person must know about the missing rest.
 fn cut_short(error: ModelError) -> ModelError {
     match error {
-        ModelError::Stalled | ModelError::Broken(_) => ModelError::CutOff,
+        ModelError::Stalled | ModelError::Unreachable(_) | ModelError::Broken(_) => {
+            ModelError::CutOff
+        }
         other => other,
     }
 }
@@ -206,9 +258,10 @@ fn rest_after(error: &ModelError) -> Option<Duration> {
         ModelError::RateLimited { retry_after } => {
             Some(retry_after.unwrap_or(REST_AFTER_TROUBLE).min(LONGEST_REST))
         }
-        ModelError::Overloaded | ModelError::Stalled | ModelError::Broken(_) => {
-            Some(REST_AFTER_TROUBLE)
-        }
+        ModelError::Overloaded
+        | ModelError::Stalled
+        | ModelError::Unreachable(_)
+        | ModelError::Broken(_) => Some(REST_AFTER_TROUBLE),
         ModelError::Unavailable(_) => Some(REST_AFTER_REFUSAL),
         ModelError::CutOff
         | ModelError::TooMuch(_)
@@ -229,6 +282,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::models::Unavailable;
 
     fn model(name: &str) -> ModelRef {
         ModelRef::Of {
@@ -245,9 +299,14 @@ mod tests {
     }
 
     fn silent(error: ModelError) -> Failure {
-        Failure {
+        Failure::new(error.into(), false, "", &[])
+    }
+
+    fn told(name: &str, error: ModelError) -> Unanswered {
+        Unanswered {
+            model: model(name),
             error,
-            said_something: false,
+            detail: None,
         }
     }
 
@@ -299,7 +358,7 @@ mod tests {
         assert!(began.elapsed() >= Duration::from_secs(20));
         assert_eq!(
             attempts.after(silent(limited(31))).await,
-            Err(limited(31)),
+            Err(told("a", limited(31))),
             "too long for a person"
         );
     }
@@ -327,7 +386,7 @@ mod tests {
     async fn one_that_cannot_serve_is_asked_once() {
         let (models, lineup) = (models(), lineup(&["a", "b"]));
         let mut attempts = models.attempts(&lineup);
-        let gone = ModelError::Unavailable("no such model (404)".into());
+        let gone = ModelError::Unavailable(Unavailable::NoSuchModel(404));
         attempts
             .after(silent(gone.clone()))
             .await
@@ -336,7 +395,7 @@ mod tests {
         let refused = ModelError::Refused("no".into());
         assert_eq!(
             attempts.after(silent(refused)).await,
-            Err(gone),
+            Err(told("a", gone)),
             "the first model's error is told"
         );
         assert_eq!(
@@ -349,13 +408,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nobody_takes_over_in_the_middle_of_a_sentence() {
         let (models, lineup) = (models(), lineup(&["a", "b"]));
-        let failure = Failure {
-            error: ModelError::CutOff,
-            said_something: true,
-        };
+        let failure = Failure::new(ModelError::CutOff.into(), true, "", &[]);
         assert_eq!(
             models.attempts(&lineup).after(failure).await,
-            Err(ModelError::CutOff)
+            Err(told("a", ModelError::CutOff))
         );
     }
 
@@ -374,7 +430,7 @@ mod tests {
             .expect("once more, because it is the last");
         assert_eq!(
             attempts.after(silent(ModelError::Stalled)).await,
-            Err(ModelError::Stalled)
+            Err(told("a", ModelError::Stalled))
         );
     }
 
@@ -392,10 +448,10 @@ mod tests {
         let mut attempts = models.attempts(&lineup);
         assert_eq!(attempts.left, [model("b"), model("a")]);
         attempts
-            .after(silent(ModelError::Unavailable("gone".into())))
+            .after(silent(ModelError::Unavailable(Unavailable::WebPage)))
             .await
             .expect("a last resort");
-        let gone = Err(ModelError::Unavailable("gone".into()));
+        let gone = Err(told("b", ModelError::Unavailable(Unavailable::WebPage)));
         assert_eq!(
             attempts.after(silent(ModelError::Overloaded)).await,
             gone,

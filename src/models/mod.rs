@@ -10,29 +10,37 @@ use futures_util::stream::BoxStream;
 use serde_json::Value;
 
 use crate::config::{self, ModelRef, ModelSettings, Price, Provider};
+use crate::domain::nearest;
 
 mod abilities;
 mod content;
+mod demo;
+mod error;
 mod fallback;
-mod offline;
+mod health;
+mod quotes;
 mod remote;
 
+use demo::Demo;
 use fallback::Resting;
-use offline::Offline;
+use health::Health;
 use remote::{Remote, SharedClient};
 
 pub use abilities::estimate_tokens;
 pub use content::{Content, Image, ImageKind};
+pub use error::{CallError, ModelError, Unanswered, Unavailable, Unreachable};
 pub use fallback::{Attempts, Failure, Lineup};
+pub use health::News;
 
 /// Every model an agent can be given. Cheap to make: nothing is connected before the first call.
 #[derive(Clone)]
 pub struct Models {
     providers: Arc<BTreeMap<String, Arc<dyn ModelProvider>>>,
-    offline: Arc<dyn ModelProvider>,
+    demo: Arc<dyn ModelProvider>,
     /// Providers as the config has them.
     known: Arc<BTreeMap<String, Provider>>,
     resting: Resting,
+    health: Health,
 }
 
 impl Models {
@@ -48,9 +56,10 @@ impl Models {
             .collect();
         Self {
             providers: Arc::new(providers),
-            offline: Arc::new(Offline),
+            demo: Arc::new(Demo),
             known,
             resting: Resting::default(),
+            health: Health::default(),
         }
     }
 
@@ -64,14 +73,14 @@ impl Models {
         &self,
         model: &ModelRef,
         request: ModelRequest,
-    ) -> Result<ModelStream, ModelError> {
+    ) -> Result<ModelStream, CallError> {
         let request = if self.sees(model) {
             request
         } else {
             request.without_images()
         };
         match model {
-            ModelRef::Offline => self.offline.stream("", request).await,
+            ModelRef::Demo => self.demo.stream("", request).await,
             ModelRef::Of { provider, model } => {
                 self.provider(provider)?.stream(model, request).await
             }
@@ -95,14 +104,74 @@ impl Models {
 
     fn config_of(&self, model: &ModelRef) -> Option<&Provider> {
         match model {
-            ModelRef::Offline => None,
+            ModelRef::Demo => None,
             ModelRef::Of { provider, .. } => self.known.get(provider),
         }
     }
 
     fn provider(&self, name: &str) -> Result<&dyn ModelProvider, ModelError> {
         let provider = self.providers.get(name).map(Arc::as_ref);
-        provider.ok_or_else(|| ModelError::Unavailable(format!("no provider is called {name}")))
+        provider.ok_or(ModelError::Unavailable(Unavailable::NoProvider))
+    }
+
+    /// The provider of a model, as the config has it.
+    pub fn provider_of(&self, model: &ModelRef) -> Option<&Provider> {
+        self.config_of(model)
+    }
+
+    /// Host and port of a model's server. An address may have a password in it, so only this part
+    /// is shown.
+    pub fn host(&self, model: &ModelRef) -> Option<String> {
+        let address = reqwest::Url::parse(&self.config_of(model)?.base_url).ok()?;
+        let host = address.host_str()?.to_owned();
+        Some(match address.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        })
+    }
+
+    /// The known model of the same provider with the most similar name.
+    pub fn similar(&self, model: &ModelRef) -> Option<String> {
+        let ModelRef::Of { model: name, .. } = model else {
+            return None;
+        };
+        let provider = self.config_of(model)?;
+        let known = provider.models.iter().chain(provider.prices.keys());
+        nearest(
+            name,
+            known.map(String::as_str).filter(|known| known != name),
+        )
+        .map(str::to_owned)
+    }
+
+    /// Providers whose key cannot be read, with the reason.
+    pub fn missing_keys(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.known
+            .iter()
+            .filter_map(|(name, provider)| Some((name.as_str(), provider.missing_key.as_deref()?)))
+    }
+
+    /// Counts providers without a key as refusing, before any call.
+    pub fn note_missing_keys(&self) {
+        for (provider, why) in self.missing_keys() {
+            self.health.failed(&Unanswered {
+                model: ModelRef::Of {
+                    provider: provider.to_owned(),
+                    model: String::new(),
+                },
+                error: ModelError::Unavailable(Unavailable::KeyMissing(why.to_owned())),
+                detail: None,
+            });
+        }
+    }
+
+    /// Changes of providers that owners may have to be told.
+    pub fn news(&self) -> Vec<News> {
+        self.health.news()
+    }
+
+    pub fn told(&self, news: &News) {
+        self.health.told(news);
     }
 }
 
@@ -110,11 +179,11 @@ impl Models {
 #[async_trait]
 pub trait ModelProvider: Send + Sync + 'static {
     /// `model` is its name at the provider.
-    async fn stream(&self, model: &str, request: ModelRequest) -> Result<ModelStream, ModelError>;
+    async fn stream(&self, model: &str, request: ModelRequest) -> Result<ModelStream, CallError>;
 }
 
 /// Ends with exactly one `Done` or one error; a stream that just ends counts as cut off.
-pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
+pub type ModelStream = BoxStream<'static, Result<ModelEvent, CallError>>;
 
 /// One call to a model.
 #[derive(Debug, Clone)]
@@ -236,34 +305,4 @@ impl Usage {
             cached_tokens: self.cached_tokens.saturating_sub(part.cached_tokens),
         }
     }
-}
-
-/// The reason of a failure, as far as callers act on the difference. Texts are safe to log: no
-/// body, no key.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ModelError {
-    #[error("the model provider limits us{}", match .retry_after { Some(delay) => format!("; free again in {} s", delay.as_secs()), None => String::new() })]
-    RateLimited { retry_after: Option<Duration> },
-    #[error("the model provider is overloaded")]
-    Overloaded,
-    #[error("the conversation is longer than the model can read")]
-    ContextTooLong,
-    /// The provider will not answer this request: content policy, or a part of the request that the
-    /// model does not take.
-    #[error("the model provider refused: {0}")]
-    Refused(String),
-    /// The provider will not answer any request to this model: wrong key, no credit, no such model.
-    #[error("the model provider refused: {0}")]
-    Unavailable(String),
-    /// Not a byte came for long.
-    #[error("the model server did not answer in time")]
-    Stalled,
-    /// More came than an answer may have.
-    #[error("the model server sent {0}; it was stopped")]
-    TooMuch(String),
-    /// The answer stopped in the middle.
-    #[error("the model's answer was cut off")]
-    CutOff,
-    #[error("the model call failed: {0}")]
-    Broken(String),
 }

@@ -28,11 +28,11 @@ pub(crate) enum Decision {
 impl Decision {
     fn describe(self) -> String {
         match self {
-            Decision::Parked => "put aside for what was said meanwhile".into(),
-            Decision::Steered => "answered while another task waits".into(),
-            Decision::Drained { count } => format!("{count} waiting messages answered as one"),
-            Decision::Resumed => "goes on".into(),
-            Decision::Recovered => "goes on after a restart".into(),
+            Decision::Parked => "set aside for newer messages".into(),
+            Decision::Steered => "answered during another task".into(),
+            Decision::Drained { count } => format!("{count} waiting messages answered together"),
+            Decision::Resumed => "resumed".into(),
+            Decision::Recovered => "resumed after a restart".into(),
             Decision::Stopped => "stopped on request".into(),
         }
     }

@@ -6,7 +6,8 @@
 use rusqlite::Transaction;
 
 use super::{inbox, journal, transcript};
-use crate::domain::{MessageId, Platform};
+use crate::access::people;
+use crate::domain::{Inbound, MessageId, Platform};
 
 /// Messages that are gone.
 #[derive(Debug, Default)]
@@ -26,10 +27,31 @@ pub(crate) fn delete_messages(
     let deleted = inbox::delete(tx, platform, messages, now)?;
     deleted
         .iter()
-        .try_for_each(|(id, inbound)| journal::blank(tx, *id, &inbound.text))?;
+        .try_for_each(|(id, _)| journal::blank(tx, *id))?;
     let blanked = transcript::blank(tx, platform, messages, now)?;
+    let dropped = drop_kept(tx, platform, messages)?;
     Ok(Gone {
-        had_words: blanked > 0 || !deleted.is_empty(),
+        had_words: blanked > 0 || dropped > 0 || !deleted.is_empty(),
         rows: deleted.into_iter().map(|(id, _)| id).collect(),
     })
+}
+
+/// Drops kept first messages of guests. Returns how many.
+fn drop_kept(
+    tx: &Transaction<'_>,
+    platform: Platform,
+    messages: &[MessageId],
+) -> rusqlite::Result<usize> {
+    let mut dropped = 0;
+    for (person, kept) in people::first_messages(tx)? {
+        let kept = serde_json::from_str::<Inbound>(&kept).ok();
+        let is_deleted = kept.is_some_and(|kept| {
+            kept.origin.key.platform() == Some(platform) && messages.contains(&kept.message)
+        });
+        if is_deleted {
+            people::drop_first(tx, &person)?;
+            dropped += 1;
+        }
+    }
+    Ok(dropped)
 }

@@ -55,7 +55,7 @@ const MOVED: [(&str, &str); 10] = [
     ("memory_scopes", "place_id"),
 ];
 /// Tables with at most one row of a kind for a place. The row of the new place wins.
-const REPLACED: [&str; 1] = ["model_overrides"];
+const REPLACED: [&str; 2] = ["model_overrides", "openings"];
 
 /// Merges both rows of a place.
 fn merge(tx: &Transaction<'_>, twin: Twin) -> rusqlite::Result<()> {

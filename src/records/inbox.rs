@@ -3,7 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::access::{Role, Standing};
-use crate::domain::{Arrival, Inbound, InvalidSessionKey, MessageId, Platform, SessionKey};
+use crate::domain::{
+    AgentUid, Arrival, Inbound, InvalidSessionKey, Labels, MessageId, Platform, SessionKey,
+};
 use crate::routing::{names, places};
 
 /// Closed rows are kept this long, to recognise repeated updates of a platform.
@@ -50,6 +52,12 @@ impl Accepted {
     /// The messages to answer together, each with its parts in `joined`.
     pub(crate) fn messages(&self) -> impl Iterator<Item = &Accepted> {
         std::iter::once(self).chain(&self.backlog)
+    }
+
+    /// Where the words of the message and its parts come from.
+    pub(crate) fn labels(&self) -> Labels {
+        let parts = std::iter::once(self).chain(&self.joined);
+        parts.map(|part| part.inbound.labels(self.role)).collect()
     }
 
     /// Every row to close with the answer.
@@ -181,6 +189,21 @@ pub(crate) fn insert_internal(
     Ok(insert_from(tx, INTERNAL, inbound, now)?.then(|| tx.last_insert_rowid()))
 }
 
+/// Stores the kept first message of a guest who was let in, to be answered now. None if that was done
+/// before. The row of its arrival was closed when the message was kept.
+pub(crate) fn insert_kept(
+    tx: &Transaction<'_>,
+    platform: Platform,
+    kept: &Inbound,
+    now: i64,
+) -> rusqlite::Result<Option<i64>> {
+    let again = Inbound {
+        update_id: format!("{}:let-in", kept.update_id),
+        ..kept.clone()
+    };
+    Ok(insert_message(tx, platform, &again, now)?.then(|| tx.last_insert_rowid()))
+}
+
 /// The platform of internal messages.
 const INTERNAL: &str = "internal";
 
@@ -270,7 +293,31 @@ pub(crate) fn delete(
     deleted
         .iter()
         .try_for_each(|(id, _)| close(tx, *id, Closing::Done, DELETED, now))?;
+    forget_failed(tx, platform, messages)?;
     Ok(deleted)
+}
+
+/// A deleted message is not tried again, and its words go.
+fn forget_failed(
+    tx: &Transaction<'_>,
+    platform: Platform,
+    messages: &[MessageId],
+) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached(
+        "SELECT id, payload FROM inbox WHERE state = 'failed' AND payload IS NOT NULL AND platform = ?1",
+    )?;
+    let rows = statement.query_map([platform.as_str()], |row| {
+        Ok((row.get::<_, i64>(0)?, text(row, 1).unwrap_or_default()))
+    })?;
+    let mut forget = tx.prepare_cached("UPDATE inbox SET payload = NULL WHERE id = ?1")?;
+    for row in rows {
+        let (id, payload) = row?;
+        let inbound = serde_json::from_str::<Inbound>(&payload).ok();
+        if inbound.is_none_or(|inbound| messages.contains(&inbound.message)) {
+            forget.execute([id])?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether the message of a row was deleted.
@@ -288,8 +335,10 @@ pub(crate) fn close_place(
     let [own, parts] = place.globs();
     let sql = "UPDATE inbox SET state = 'done', outcome = ?3, payload = NULL, closed_at = ?4
                WHERE state = 'waiting' AND place_id IN (SELECT id FROM places WHERE key GLOB ?1 OR key GLOB ?2)";
-    tx.execute(sql, params![own, parts, PLACE_GONE, now])
-        .map(drop)
+    tx.execute(sql, params![own, parts, PLACE_GONE, now])?;
+    let sql = "UPDATE inbox SET payload = NULL WHERE state = 'failed' AND payload IS NOT NULL
+               AND place_id IN (SELECT id FROM places WHERE key GLOB ?1 OR key GLOB ?2)";
+    tx.execute(sql, params![own, parts]).map(drop)
 }
 
 /// Closes the rows of all messages answered together.
@@ -303,6 +352,66 @@ pub(crate) fn close_all(
     accepted
         .all()
         .try_for_each(|accepted| close(tx, accepted.id, closing, outcome, now))
+}
+
+/// Closes the rows of a failed turn with their payload, so that the turn can be tried again.
+pub(crate) fn close_for_retry(
+    tx: &Transaction<'_>,
+    accepted: &Accepted,
+    outcome: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let sql = "UPDATE inbox SET state = 'failed', outcome = ?2, closed_at = ?3 WHERE id = ?1 AND state = 'waiting'";
+    let mut statement = tx.prepare_cached(sql)?;
+    accepted.all().try_for_each(|accepted| {
+        statement
+            .execute(params![accepted.id, outcome, now])
+            .map(drop)
+    })
+}
+
+/// The messages of a failed turn that can be tried again, by the row that the turn answered. The
+/// rows of a turn are closed at the same moment.
+pub(crate) fn failed_turn(
+    connection: &Connection,
+    id: i64,
+) -> rusqlite::Result<Vec<(i64, Inbound)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT row.id, row.payload, key FROM inbox AS first
+         JOIN inbox AS row ON row.closed_at = first.closed_at AND row.place_id = first.place_id
+         LEFT JOIN places ON places.id = row.place_id
+         WHERE first.id = ?1 AND first.state = 'failed' AND first.payload IS NOT NULL
+           AND row.state = 'failed' AND row.payload IS NOT NULL ORDER BY row.id",
+    )?;
+    let rows = statement.query_map([id], |row| {
+        let read = || inbound(&text(row, 1)?, key(row, 2)?);
+        Ok((row.get(0)?, read().ok()))
+    })?;
+    let readable = rows.filter_map(|row| match row {
+        Ok((id, inbound)) => inbound.map(|inbound| Ok((id, inbound))),
+        Err(error) => Some(Err(error)),
+    });
+    readable.collect()
+}
+
+/// Has the messages of a failed turn wait again.
+pub(crate) fn reopen(tx: &Transaction<'_>, ids: &[i64]) -> rusqlite::Result<()> {
+    let sql = "UPDATE inbox SET state = 'waiting', outcome = NULL, closed_at = NULL
+               WHERE id = ?1 AND state = 'failed' AND payload IS NOT NULL";
+    let mut statement = tx.prepare_cached(sql)?;
+    ids.iter()
+        .try_for_each(|id| statement.execute([id]).map(drop))
+}
+
+/// Drops the messages of failed turns of an agent. The turn log knows the agent.
+pub(crate) fn purge(tx: &Transaction<'_>, agent: AgentUid) -> rusqlite::Result<()> {
+    tx.execute(
+        "UPDATE inbox SET payload = NULL WHERE state = 'failed' AND payload IS NOT NULL AND (place_id, closed_at) IN (
+             SELECT first.place_id, first.closed_at FROM turns JOIN inbox AS first ON first.id = inbox_id
+             WHERE agent_uid = ?1)",
+        [agent.to_string()],
+    )
+    .map(drop)
 }
 
 /// For queries about rows of messages not yet answered.

@@ -6,13 +6,25 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use serde::{Deserialize, Serialize};
 
 use super::inbox;
-use crate::domain::{AgentUid, Inbound, SessionKey};
+use crate::domain::{AgentUid, Around, Extras, Inbound, Labels, Role, SessionKey};
 use crate::models::{ToolCall, Usage};
 use crate::routing::places;
 use crate::tools::Effect;
 use crate::turn::Round;
+
+/// A message of a question, as the agent reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AskedMessage {
+    /// With the words of all parts, and attachments among its extras.
+    pub(crate) inbound: Inbound,
+    /// The role of the writer with the agent.
+    pub(crate) role: Role,
+    /// The inbox rows of the message.
+    pub(crate) rows: Vec<i64>,
+}
 
 /// A turn that has asked for tools and is not over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,11 +35,13 @@ pub(crate) struct OpenTurn {
     pub(crate) members: Vec<i64>,
     pub(crate) place: SessionKey,
     pub(crate) agent: AgentUid,
-    /// The question as the agent read it.
-    pub(crate) question: String,
+    /// The question as the agent read it. Empty for a turn of an earlier version.
+    pub(crate) question: Vec<AskedMessage>,
     /// The newest row of the transcript when the turn began.
     pub(crate) read_upto: i64,
     pub(crate) started_at: i64,
+    /// What the turn had read before its last round.
+    pub(crate) read: Labels,
 }
 
 /// The journal's record of a turn from an earlier process.
@@ -49,6 +63,8 @@ pub(crate) struct Recall {
     pub(crate) result: Option<String>,
     /// Effects to carry out at the end of the turn.
     pub(crate) effects: Vec<Effect>,
+    /// Where the words of the result come from.
+    pub(crate) read: Labels,
 }
 
 /// Writes a round before its calls run. `number` counts the turn's rounds from 0.
@@ -59,17 +75,18 @@ pub(crate) fn wanted(
     round: &Round,
 ) -> rusqlite::Result<()> {
     tx.prepare_cached(
-        "INSERT INTO open_turns (inbox_id, members, place_id, agent_uid, question, read_upto, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT (inbox_id) DO NOTHING",
+        "INSERT INTO open_turns (inbox_id, members, place_id, agent_uid, question, read_upto, started_at, labels)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (inbox_id) DO UPDATE SET labels = excluded.labels",
     )?
     .execute(params![
         turn.inbox_id,
         serde_json::json!(turn.members).to_string(),
         places::ensure(tx, &turn.place, turn.started_at)?,
         turn.agent.to_string(),
-        turn.question,
+        in_json(&turn.question)?,
         turn.read_upto,
-        turn.started_at
+        turn.started_at,
+        turn.read.bits()
     ])?;
     let Usage {
         input_tokens,
@@ -117,12 +134,19 @@ pub(crate) fn ran(
     call: CallId,
     result: &str,
     effects: &[Effect],
+    read: Labels,
 ) -> rusqlite::Result<()> {
     let number = i64::try_from(call.number).unwrap_or(i64::MAX);
-    let effects = serde_json::to_string(effects)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    tx.prepare_cached("UPDATE tool_calls SET result = ?4, effects = ?5 WHERE inbox_id = ?1 AND round = ?2 AND number = ?3")?
-        .execute(params![call.inbox_id, call.round, number, result, effects])
+    let effects = in_json(effects)?;
+    tx.prepare_cached("UPDATE tool_calls SET result = ?4, effects = ?5, labels = ?6 WHERE inbox_id = ?1 AND round = ?2 AND number = ?3")?
+        .execute(params![
+            call.inbox_id,
+            call.round,
+            number,
+            result,
+            effects,
+            read.bits()
+        ])
         .map(drop)
 }
 
@@ -134,49 +158,39 @@ pub(crate) fn park(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> 
 }
 
 /// Takes the words of a deleted message out of the question of its turn.
-pub(crate) fn blank(tx: &Transaction<'_>, inbox_id: i64, words: &str) -> rusqlite::Result<()> {
-    if words.is_empty() {
-        return Ok(());
-    }
+pub(crate) fn blank(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
     let mut find = tx.prepare_cached(
-        "SELECT inbox_id, question, json_array_length(members) FROM open_turns
+        "SELECT inbox_id, question FROM open_turns
          WHERE EXISTS (SELECT 1 FROM json_each(open_turns.members) AS each WHERE each.value = ?1)",
     )?;
-    let found = find.query_row([inbox_id], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?))
-    });
-    let Some((turn, question, members)): Option<(i64, String, i64)> = found.optional()? else {
+    let found = find.query_row([inbox_id], |row| Ok((row.get(0)?, row.get(1)?)));
+    let Some((turn, question)): Option<(i64, String)> = found.optional()? else {
         return Ok(());
     };
-    let question = if members > 1 {
-        without(&question, words)
-    } else {
-        DELETED.to_owned()
-    };
+    let mut question = question_of(&question);
+    for message in question
+        .iter_mut()
+        .filter(|message| message.rows.contains(&inbox_id))
+    {
+        message.inbound.text.clear();
+        message.inbound.extras = Extras {
+            around: vec![Around::Deleted],
+            ..Extras::default()
+        };
+    }
     tx.prepare_cached("UPDATE open_turns SET question = ?2 WHERE inbox_id = ?1")?
-        .execute(params![turn, question])
+        .execute(params![turn, in_json(&question)?])
         .map(drop)
 }
 
-/// Stands for the words of a deleted message.
-const DELETED: &str = "[deleted]";
+/// Empty for the question of an earlier version, which did not tell people apart.
+fn question_of(json: &str) -> Vec<AskedMessage> {
+    serde_json::from_str(json).unwrap_or_default()
+}
 
-/// A question without the words of one of its messages. Words inside of another message stay: a
-/// message begins a line, or follows the mark of its writer, and ends with its line.
-fn without(question: &str, words: &str) -> String {
-    let begins =
-        |before: &str| before.is_empty() || before.ends_with('\n') || before.ends_with("] ");
-    let ends = |after: &str| after.is_empty() || after.starts_with('\n');
-    let mut rest = question;
-    let mut kept = String::new();
-    while let Some(at) = rest.find(words) {
-        let (before, after) = (&rest[..at], &rest[at + words.len()..]);
-        let is_message = begins(if before.is_empty() { &kept } else { before }) && ends(after);
-        kept.push_str(before);
-        kept.push_str(if is_message { DELETED } else { words });
-        rest = after;
-    }
-    kept + rest
+fn in_json<T: Serialize + ?Sized>(value: &T) -> rusqlite::Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 /// Another agent begins the turn anew. The rounds of the earlier agent are of no use to it.
@@ -261,7 +275,7 @@ pub(crate) fn recorded(
     inbox_id: i64,
 ) -> rusqlite::Result<Option<Recorded>> {
     let mut statement = connection.prepare_cached(
-        "SELECT key, agent_uid, question, started_at, parked, members, read_upto
+        "SELECT key, agent_uid, question, started_at, parked, members, read_upto, open_turns.labels
          FROM open_turns JOIN places ON id = place_id WHERE inbox_id = ?1",
     )?;
     let found = statement
@@ -299,9 +313,10 @@ fn turn(inbox_id: i64, row: &Row<'_>) -> rusqlite::Result<Option<OpenTurn>> {
         members,
         place,
         agent,
-        question: row.get(2)?,
+        question: question_of(&row.get::<_, String>(2)?),
         read_upto: row.get(6)?,
         started_at: row.get(3)?,
+        read: labels(row, 7)?,
     }))
 }
 
@@ -329,6 +344,32 @@ fn rounds(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(Round
     Ok(rounds)
 }
 
+/// Labels in a column. Rows from before there were labels count as a guest's words.
+pub(super) fn labels(row: &Row<'_>, column: usize) -> rusqlite::Result<Labels> {
+    let bits = row.get::<_, Option<u32>>(column)?;
+    Ok(bits.map_or(Labels::of(Role::Guest), Labels::from_bits))
+}
+
+/// What the turn being answered in a place has read so far, if it has asked for tools.
+pub(crate) fn read_by_running(
+    connection: &Connection,
+    place: &SessionKey,
+) -> rusqlite::Result<Option<Labels>> {
+    let sql = "SELECT labels FROM open_turns WHERE place_id = (SELECT id FROM places WHERE key = ?1) ORDER BY inbox_id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let of_turns = statement.query_map([place.to_string()], |row| labels(row, 0))?;
+    let of_turns = of_turns.collect::<rusqlite::Result<Vec<Labels>>>()?;
+    if of_turns.is_empty() {
+        return Ok(None);
+    }
+    let sql = "SELECT tool_calls.labels FROM tool_calls JOIN open_turns USING (inbox_id)
+               WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND result IS NOT NULL";
+    let mut statement = connection.prepare_cached(sql)?;
+    let of_calls = statement.query_map([place.to_string()], |row| labels(row, 0))?;
+    let of_calls = of_calls.collect::<rusqlite::Result<Vec<Labels>>>()?;
+    Ok(Some(of_turns.into_iter().chain(of_calls).collect()))
+}
+
 /// Tokens read, written and cached, in three columns from `first` on.
 fn usage(row: &Row<'_>, first: usize) -> rusqlite::Result<Usage> {
     let tokens = |index| {
@@ -348,7 +389,7 @@ fn calls(
     round: i64,
 ) -> rusqlite::Result<(Vec<ToolCall>, Vec<Recall>)> {
     let mut statement = connection.prepare_cached(
-        "SELECT call_id, tool, arguments, result, effects FROM tool_calls WHERE inbox_id = ?1 AND round = ?2 ORDER BY number",
+        "SELECT call_id, tool, arguments, result, effects, labels FROM tool_calls WHERE inbox_id = ?1 AND round = ?2 ORDER BY number",
     )?;
     let rows = statement.query_map(params![inbox_id, round], |row| {
         let arguments = serde_json::from_str(&row.get::<_, String>(2)?).unwrap_or_default();
@@ -361,6 +402,10 @@ fn calls(
         Ok((
             call,
             Recall {
+                read: match row.get::<_, Option<String>>(3)? {
+                    Some(_) => labels(row, 5)?,
+                    None => Labels::NONE,
+                },
                 result: row.get(3)?,
                 effects,
             },
@@ -371,29 +416,4 @@ fn calls(
 }
 
 /// The result of a call that was running when the process ended.
-pub(crate) const INTERRUPTED: &str = "[interrupted: the gateway was restarted while this ran. Nobody knows how far it came; look before you do it again.]";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_deleted_message_is_taken_out_of_a_question() {
-        let check = |question: &str, words: &str, expected: &str| {
-            assert_eq!(without(question, words), expected, "{words:?}");
-        };
-        check(
-            "look\n\nok\n\nok then",
-            "ok",
-            "look\n\n[deleted]\n\nok then",
-        );
-        check(
-            "[Ann] ok\n\n[Bob] look",
-            "ok",
-            "[Ann] [deleted]\n\n[Bob] look",
-        );
-        check("one\ntwo\n\nthree", "one\ntwo", "[deleted]\n\nthree");
-        check("ok\nok", "ok", "[deleted]\n[deleted]");
-        check("nothing of it", "ok", "nothing of it");
-    }
-}
+pub(crate) const INTERRUPTED: &str = "Interrupted: the gateway was restarted while this ran. Nobody knows how far it came; look before you do it again.";

@@ -254,13 +254,13 @@ impl Period {
         }
     }
 
-    fn first_day(self, now: i64) -> String {
+    pub(crate) fn first_day(self, now: i64) -> NaiveDate {
         let days = match self {
             Period::Today => 0,
             Period::Week => 6,
             Period::Month => 29,
         };
-        (budget::day(&Local, now) - chrono::Days::new(days)).to_string()
+        budget::day(&Local, now) - chrono::Days::new(days)
     }
 }
 
@@ -283,6 +283,16 @@ pub(crate) fn report(
     person: Option<&[PersonId]>,
     now: i64,
 ) -> rusqlite::Result<Vec<UsageLine>> {
+    report_since(connection, by, period.first_day(now), person)
+}
+
+/// The same from any day on.
+pub(crate) fn report_since(
+    connection: &Connection,
+    by: By,
+    first_day: NaiveDate,
+    person: Option<&[PersonId]>,
+) -> rusqlite::Result<Vec<UsageLine>> {
     let column = by.column();
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {column} AS name, sum(turns), sum(input_tokens), sum(output_tokens), sum(cached_tokens), sum(cost_micros)
@@ -293,7 +303,7 @@ pub(crate) fn report(
         let ids: Vec<String> = ids.iter().map(PersonId::to_string).collect();
         serde_json::Value::from(ids).to_string()
     });
-    let lines = statement.query_map(params![period.first_day(now), ids], |row| {
+    let lines = statement.query_map(params![first_day.to_string(), ids], |row| {
         let usage = Usage {
             input_tokens: unsigned(row, 2)?,
             output_tokens: unsigned(row, 3)?,

@@ -4,11 +4,13 @@
 pub(crate) mod decisions;
 pub(crate) mod deletions;
 pub(crate) mod group_migration;
+pub(crate) mod guest_notices;
 pub mod inbox;
 pub(crate) mod journal;
 pub(crate) mod ledger;
 pub(crate) mod model_overrides;
 pub(crate) mod outranked;
+pub(crate) mod provider_notices;
 pub(crate) mod subagents;
 pub(crate) mod summaries;
 pub(crate) mod transcript;

@@ -4,12 +4,12 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde_json::{Value, json};
 
 use super::inbox;
-use super::journal::CallId;
+use super::journal::{self, CallId};
 use crate::access::Role;
-use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
+use crate::domain::{AgentId, AgentUid, Label, Labels, PersonId, SessionKey};
 use crate::models::Usage;
 use crate::routing::places;
-use crate::tools::{OnFinish, Relation};
+use crate::tools::{Addresses, OnFinish, Relation};
 use crate::turn::Charge;
 
 /// Ended subagents are kept this long, for people looking back.
@@ -32,6 +32,11 @@ pub(crate) struct Subagent {
     pub(crate) person: PersonId,
     pub(crate) role: Role,
     pub(crate) task: String,
+    /// What the parent had read when it gave the task; after the end, also what the subagent has
+    /// read.
+    pub(crate) labels: Labels,
+    /// Web addresses of the task from people whom the parent trusts.
+    pub(crate) addresses: Addresses,
     /// The tools the subagent is limited to.
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) max_steps: u32,
@@ -60,6 +65,8 @@ pub(crate) struct End {
     /// The agent's answer, or the reason for having none.
     pub(crate) result: String,
     pub(crate) used: Charge,
+    /// What the subagent has read.
+    pub(crate) read: Labels,
 }
 
 /// A subagent with its row.
@@ -76,6 +83,15 @@ pub(crate) struct SubagentRow {
 impl Subagent {
     pub(crate) fn name_of(call: CallId) -> String {
         format!("{}-{}-{}", call.inbox_id, call.round, call.number)
+    }
+
+    /// The labels of the task: everything that the parent had read.
+    pub(crate) fn labels_of_task(&self) -> Labels {
+        if self.agent == self.parent_agent {
+            self.labels
+        } else {
+            self.labels.with(Label::Agent)
+        }
     }
 }
 
@@ -98,6 +114,15 @@ impl State {
 }
 
 impl SubagentRow {
+    /// The labels of the subagent's words.
+    pub(crate) fn labels(&self) -> Labels {
+        let label = match self.subagent.relation {
+            Relation::Subagent => Label::Subagent,
+            Relation::Peer => Label::Agent,
+        };
+        (self.subagent.labels | self.end.read).with(label)
+    }
+
     /// The line about the subagent in the parent's transcript.
     pub(crate) fn line(&self) -> String {
         format!("[@agent:{}] {}", self.agent_id, self.end.state.as_str())
@@ -136,8 +161,8 @@ pub(crate) fn insert(
 ) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO subagents (run, relation, place_id, inbox_id, agent_uid, parent_place_id, parent_inbox_id, parent_uid, person, role,
-                                task, tools, max_steps, on_finish, hop, trace, started_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING",
+                                task, tools, max_steps, on_finish, hop, trace, started_at, labels, addresses)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) ON CONFLICT DO NOTHING",
     )?;
     let inserted = statement.execute(params![
         subagent.run,
@@ -160,6 +185,8 @@ pub(crate) fn insert(
         subagent.hop,
         subagent.trace,
         subagent.started_at,
+        subagent.labels.bits(),
+        json!(subagent.addresses).to_string(),
     ])?;
     Ok(inserted == 1)
 }
@@ -172,7 +199,8 @@ pub(crate) fn finish(
     now: i64,
 ) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
-        "UPDATE subagents SET state = ?2, result = ?3, steps = ?4, input_tokens = ?5, output_tokens = ?6, cached_tokens = ?7, ended_at = ?8
+        "UPDATE subagents SET state = ?2, result = ?3, steps = ?4, input_tokens = ?5, output_tokens = ?6, cached_tokens = ?7, ended_at = ?8,
+                              labels = coalesce(labels, 0) | ?9
          WHERE run = ?1 AND state = 'running'",
     )?;
     let Usage {
@@ -188,7 +216,8 @@ pub(crate) fn finish(
         input_tokens.cast_signed(),
         output_tokens.cast_signed(),
         cached_tokens.cast_signed(),
-        now
+        now,
+        end.read.bits()
     ])?;
     Ok(changed == 1)
 }
@@ -197,7 +226,7 @@ const COLUMNS: &str =
     "subagents.run, relation, own.key, inbox_id, agent_uid, origin.key, parent_inbox_id, parent_uid, person, role,
     task, tools, max_steps, on_finish, hop, trace, state, result, steps, input_tokens, output_tokens, cached_tokens, started_at,
     ended_at, coalesce('former-' || its.archived_id, its.slug),
-    coalesce('former-' || parents.archived_id, parents.slug)";
+    coalesce('former-' || parents.archived_id, parents.slug), subagents.labels, subagents.addresses";
 const TABLES: &str = "subagents JOIN agents AS its ON its.uid = agent_uid JOIN agents AS parents ON parents.uid = parent_uid
     JOIN places AS own ON own.id = place_id JOIN places AS origin ON origin.id = parent_place_id";
 
@@ -260,6 +289,14 @@ pub(crate) fn peer_session(
     Ok(found.optional()?.and_then(|key| key.parse().ok()))
 }
 
+/// The labels of a task, in its row.
+pub(crate) fn labels_of_task(connection: &Connection, run: &str) -> rusqlite::Result<Labels> {
+    let known = get(connection, run)?;
+    Ok(known.map_or(Labels::of(Role::Guest), |known| {
+        known.subagent.labels_of_task()
+    }))
+}
+
 /// Marks subagents as told, with the end of the turn that told them.
 pub(crate) fn seen(tx: &Transaction<'_>, runs: &[String]) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("UPDATE subagents SET seen = 1 WHERE run = ?1")?;
@@ -315,6 +352,11 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Option<SubagentRow>> {
     let tools = row
         .get::<_, Option<String>>(11)?
         .map(|tools| serde_json::from_str(&tools).unwrap_or_default());
+    let labels = journal::labels(row, 26)?;
+    let addresses = row
+        .get::<_, Option<String>>(27)?
+        .and_then(|addresses| serde_json::from_str(&addresses).ok())
+        .unwrap_or_default();
     let parsed = || {
         Some(SubagentRow {
             subagent: Subagent {
@@ -332,6 +374,8 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Option<SubagentRow>> {
                 person: text(8).ok()?.parse().ok()?,
                 role: role(&text(9).ok()?),
                 task: text(10).ok()?,
+                labels,
+                addresses,
                 tools,
                 max_steps: row.get(12).ok()?,
                 then: then(&text(13).ok()?)?,
@@ -346,6 +390,7 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Option<SubagentRow>> {
                 state: state?,
                 result: row.get::<_, Option<String>>(17).ok()?.unwrap_or_default(),
                 used,
+                read: labels,
             },
             ended_at: row.get(23).ok()?,
         })

@@ -5,9 +5,10 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use super::journal;
 use super::transcript::Conversation;
 use super::view::View;
-use crate::domain::{AgentUid, SessionKey};
+use crate::domain::{AgentUid, Labels, SessionKey};
 use crate::routing::places;
 
 /// A summary of the older part of a conversation.
@@ -18,6 +19,8 @@ pub(crate) struct Summary {
     pub(crate) upto: i64,
     /// The number of messages covered.
     pub(crate) messages: i64,
+    /// The labels of all messages covered.
+    pub(crate) labels: Labels,
 }
 
 pub(crate) fn of(
@@ -26,12 +29,13 @@ pub(crate) fn of(
     conversation: Conversation,
     view: View,
 ) -> rusqlite::Result<Option<Summary>> {
-    let sql = "SELECT text, upto, messages FROM summaries WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND conversation = ?2 AND part = ?3";
+    let sql = "SELECT text, upto, messages, labels FROM summaries WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND conversation = ?2 AND part = ?3";
     let read = |row: &rusqlite::Row<'_>| {
         Ok(Summary {
             text: row.get(0)?,
             upto: row.get(1)?,
             messages: row.get(2)?,
+            labels: journal::labels(row, 3)?,
         })
     };
     connection
@@ -51,14 +55,15 @@ pub(crate) fn keep(
     summary: &Summary,
     now: i64,
 ) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO summaries (place_id, conversation, part, upto, messages, agent_uid, text, created_at)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    let sql = "INSERT INTO summaries (place_id, conversation, part, upto, messages, agent_uid, text, created_at, labels)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                ON CONFLICT DO UPDATE SET upto = excluded.upto, messages = excluded.messages, agent_uid = excluded.agent_uid,
-                                         text = excluded.text, created_at = excluded.created_at";
+                                         text = excluded.text, created_at = excluded.created_at, labels = excluded.labels";
     let Summary {
         text,
         upto,
         messages,
+        labels,
     } = summary;
     let (place, agent) = (places::ensure(tx, place, now)?, by.to_string());
     tx.execute(
@@ -71,7 +76,8 @@ pub(crate) fn keep(
             messages,
             agent,
             text,
-            now
+            now,
+            labels.bits()
         ],
     )
     .map(drop)

@@ -9,14 +9,16 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use super::subagents;
 use super::summaries::{self, Summary};
 use super::view::View;
-use crate::domain::{AgentId, AgentUid, MessageId, PersonId, SessionKey};
+use crate::domain::{
+    AgentId, AgentUid, Around, Labels, MessageId, PersonId, Role, Said, SessionKey, Source, Voice,
+};
 use crate::routing::places::{self, Twin};
-use crate::turn::history::{MAX_MESSAGES, Said, Speaker};
+use crate::turn::history::MAX_MESSAGES;
 
 pub(crate) use appending::{
-    Asked, Spot, append_agent, append_event, append_mark, append_observed, append_person,
+    Asked, Spot, append_agent, append_event, append_handoff, append_mark, append_observed,
+    append_person, append_question, append_sent, take_back,
 };
-pub(crate) use appending::{append_question, append_sent};
 pub(crate) use deleting::{blank, was_blanked};
 pub(crate) use export::{ExportedMessage, Importing, Places, export};
 
@@ -37,6 +39,8 @@ impl Conversation {
 pub(crate) struct Message {
     pub(crate) id: i64,
     pub(crate) said: Said,
+    /// Where the words come from.
+    pub(crate) labels: Labels,
 }
 
 /// A conversation as read by a turn.
@@ -80,9 +84,8 @@ pub(crate) fn after(
     after: i64,
 ) -> rusqlite::Result<Vec<Message>> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT messages.kind, messages.person_name, coalesce('former-' || agents.archived_id, agents.slug), messages.text, messages.id
-         FROM messages LEFT JOIN agents ON agents.uid = messages.agent_uid
-         WHERE place_id = ?2 AND conversation = ?3 AND id > ?4 AND {} ORDER BY id DESC LIMIT ?5",
+        "SELECT {SAID} FROM {SAID_FROM}
+         WHERE place_id = ?2 AND messages.conversation = ?3 AND messages.id > ?4 AND {} ORDER BY messages.id DESC LIMIT ?5",
         view.clause()
     ))?;
     let bound = params![
@@ -94,8 +97,9 @@ pub(crate) fn after(
     ];
     let rows = statement.query_map(bound, |row| {
         Ok(Message {
-            id: row.get(4)?,
-            said: said(row)?,
+            id: row.get("id")?,
+            said: said(row, place)?,
+            labels: labels(row)?,
         })
     })?;
     let mut messages = rows.collect::<rusqlite::Result<Vec<Message>>>()?;
@@ -103,27 +107,26 @@ pub(crate) fn after(
     Ok(messages)
 }
 
-/// Messages of a place with all of these words, newest first, over all conversations.
+/// Messages of a place with all of these words, newest first, over all conversations. Each with the
+/// time it was stored.
 pub(crate) fn search(
     connection: &Connection,
     place: &SessionKey,
     view: View,
     words: &[String],
     limit: u32,
-) -> rusqlite::Result<Vec<(Said, i64)>> {
+) -> rusqlite::Result<Vec<(Said, i64, Labels)>> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT messages.kind, messages.person_name, coalesce('former-' || agents.archived_id, agents.slug), messages.text, messages.created_at
-         FROM messages LEFT JOIN agents ON agents.uid = messages.agent_uid
-         WHERE place_id = ?2 AND {} ORDER BY id DESC",
+        "SELECT {SAID} FROM {SAID_FROM} WHERE place_id = ?2 AND {} ORDER BY messages.id DESC",
         view.clause()
     ))?;
     let rows = statement.query_map(params![view.key(), places::id(connection, place)?], |row| {
-        Ok((said(row)?, row.get(4)?))
+        Ok((said(row, place)?, row.get("created_at")?, labels(row)?))
     })?;
     let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let found = rows.filter(|row| match row {
-        Ok((said, _)) => {
-            let text = said.text.to_lowercase();
+        Ok((said, ..)) => {
+            let text = searched(said).to_lowercase();
             words.iter().all(|word| text.contains(word.as_str()))
         }
         Err(_) => true,
@@ -133,22 +136,75 @@ pub(crate) fn search(
         .collect()
 }
 
-fn said(row: &Row<'_>) -> rusqlite::Result<Said> {
-    let kind: String = row.get(0)?;
-    let by = match kind.as_str() {
-        "person" => Speaker::Person(row.get::<_, Option<String>>(1)?.unwrap_or_default()),
-        "agent" => match row
-            .get::<_, Option<String>>(2)?
-            .and_then(|slug| AgentId::parse(&slug).ok())
-        {
-            Some(agent) => Speaker::Agent(agent),
-            None => Speaker::Handoff,
-        },
-        _ => Speaker::Handoff,
+/// Words, quotes and the names of files.
+fn searched(said: &Said) -> String {
+    let around = said.around.iter().map(Around::to_string);
+    around
+        .chain([said.text.clone()])
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The columns of a message for [`said`] and [`labels`].
+const SAID: &str = "messages.id AS id, messages.kind AS kind, messages.person AS person, messages.person_name AS person_name,
+    messages.role AS role, messages.around AS around, messages.text AS text, messages.created_at AS created_at,
+    coalesce(messages.sent_at, messages.created_at) AS sent_at, messages.deleted_at AS deleted_at,
+    messages.labels AS labels,
+    coalesce('former-' || agents.archived_id, agents.slug) AS agent";
+const SAID_FROM: &str = "messages LEFT JOIN agents ON agents.uid = messages.agent_uid";
+
+/// The labels of a message. The gateway's own lines have none; words whose writer is not known any
+/// more count as a guest's.
+fn labels(row: &Row<'_>) -> rusqlite::Result<Labels> {
+    if row.get_ref("kind")?.as_str()? == "handoff" {
+        return Ok(Labels::NONE);
+    }
+    let bits = row.get::<_, Option<u32>>("labels")?;
+    Ok(bits.map_or(Labels::of(Role::Guest), Labels::from_bits))
+}
+
+fn said(row: &Row<'_>, place: &SessionKey) -> rusqlite::Result<Said> {
+    let kind: String = row.get("kind")?;
+    let name: Option<String> = row.get("person_name")?;
+    let by = match (kind.as_str(), name) {
+        // In a subagent's session, its parent speaks.
+        ("person", Some(name)) if matches!(place, SessionKey::Child { .. }) => {
+            let parent = AgentId::parse(name.trim_start_matches('@'));
+            parent.map_or(Source::Gateway, Source::Agent)
+        }
+        ("person", name) => Source::Person(voice(row, name.unwrap_or_default())?),
+        ("agent", _) => {
+            let slug: Option<String> = row.get("agent")?;
+            let agent = slug.and_then(|slug| AgentId::parse(&slug).ok());
+            agent.map_or(Source::Gateway, Source::Agent)
+        }
+        (_, Some(name)) => Source::Handoff(voice(row, name)?),
+        (_, None) => Source::Gateway,
     };
+    if row.get::<_, Option<i64>>("deleted_at")?.is_some() {
+        return Ok(Said {
+            around: vec![Around::Deleted],
+            ..Said::new(by, "")
+        });
+    }
+    let around = row
+        .get::<_, Option<String>>("around")?
+        .and_then(|around| serde_json::from_str(&around).ok());
     Ok(Said {
         by,
-        text: row.get(3)?,
+        around: around.unwrap_or_default(),
+        text: row.get("text")?,
+    })
+}
+
+fn voice(row: &Row<'_>, name: String) -> rusqlite::Result<Voice> {
+    let (person, role): (Option<String>, Option<String>) = (row.get("person")?, row.get("role")?);
+    Ok(Voice {
+        name,
+        person: person.and_then(|person| person.parse().ok()),
+        number: None,
+        role: role.and_then(|role| role.parse().ok()),
+        at: row.get("sent_at")?,
     })
 }
 
@@ -311,6 +367,25 @@ pub(crate) fn members(
         .into_iter()
         .filter_map(|key| key.parse().ok())
         .collect())
+}
+
+/// Messages that are looked at for the names of people: the newest.
+const LOOKED_AT_FOR_NAMES: u32 = 100_000;
+
+/// What the people are called who wrote lately, by their newest message.
+pub(crate) fn names_of_people(
+    connection: &Connection,
+) -> rusqlite::Result<Vec<(PersonId, String)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT person, person_name, max(id) FROM messages
+         WHERE id > (SELECT max(id) FROM messages) - ?1 AND kind = 'person'
+           AND person IS NOT NULL AND person_name <> '' GROUP BY person",
+    )?;
+    let rows = statement.query_map([LOOKED_AT_FOR_NAMES], |row| {
+        let id = row.get::<_, String>(0)?.parse().ok();
+        Ok(id.zip(row.get(1)?))
+    })?;
+    rows.filter_map(Result::transpose).collect()
 }
 
 /// The people with words in the current conversation of a place.

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use crate::domain::{AgentUid, SessionKey};
+use crate::domain::{AgentUid, Labels, Platform, SessionKey};
 use crate::models::Usage;
 use crate::routing::places;
 
@@ -19,13 +19,15 @@ pub(crate) struct TurnRow {
     pub(crate) outcome: String,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
+    /// What the turn has read.
+    pub(crate) read: Labels,
 }
 
 pub(crate) fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO turns (inbox_id, place_id, agent_uid, model, route, started_at, ended_at, outcome, steps,
-                            input_tokens, output_tokens, cached_tokens)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                            input_tokens, output_tokens, cached_tokens, labels)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?;
     statement
         .execute(params![
@@ -41,6 +43,7 @@ pub(crate) fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite
             turn.usage.input_tokens.cast_signed(),
             turn.usage.output_tokens.cast_signed(),
             turn.usage.cached_tokens.cast_signed(),
+            turn.read.bits(),
         ])
         .map(drop)
 }
@@ -52,6 +55,8 @@ pub(crate) struct LastTurn {
     pub(crate) model: String,
     pub(crate) answered: bool,
     pub(crate) usage: Usage,
+    /// What the turn has read; none in rows from before there were labels.
+    pub(crate) read: Option<Labels>,
 }
 
 pub(crate) fn last_of(
@@ -59,7 +64,7 @@ pub(crate) fn last_of(
     place: &SessionKey,
 ) -> rusqlite::Result<Option<LastTurn>> {
     let mut statement = connection.prepare_cached(
-        "SELECT model, outcome = 'answered', input_tokens, output_tokens, cached_tokens FROM turns
+        "SELECT model, outcome = 'answered', input_tokens, output_tokens, cached_tokens, labels FROM turns
          WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND route <> 'a summary' ORDER BY id DESC LIMIT 1",
     )?;
     statement
@@ -81,7 +86,49 @@ fn last_turn(row: &Row<'_>) -> rusqlite::Result<LastTurn> {
         model: row.get(0)?,
         answered: row.get(1)?,
         usage,
+        read: row.get::<_, Option<u32>>(5)?.map(Labels::from_bits),
     })
+}
+
+/// The turn that answered, or did not answer, a message of a platform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AnsweredTurn {
+    pub(crate) agent: String,
+    pub(crate) model: String,
+    pub(crate) outcome: String,
+    pub(crate) is_answered: bool,
+    pub(crate) usage: Usage,
+    pub(crate) took_ms: i64,
+}
+
+pub(crate) fn of_update(
+    connection: &Connection,
+    platform: Platform,
+    update_id: &str,
+) -> rusqlite::Result<Option<AnsweredTurn>> {
+    let sql = "SELECT model, turns.outcome = 'answered', input_tokens, output_tokens, cached_tokens, turns.labels,
+                      agent_uid, turns.outcome, ended_at - received_at
+               FROM turns JOIN inbox ON inbox.id = inbox_id
+               WHERE platform = ?1 AND update_id = ?2 AND route <> 'a summary' ORDER BY turns.id DESC LIMIT 1";
+    let read = |row: &Row<'_>| {
+        let LastTurn {
+            model,
+            answered,
+            usage,
+            ..
+        } = last_turn(row)?;
+        Ok(AnsweredTurn {
+            agent: row.get(6)?,
+            model,
+            outcome: row.get(7)?,
+            is_answered: answered,
+            usage,
+            took_ms: row.get(8)?,
+        })
+    };
+    connection
+        .query_row(sql, params![platform.to_string(), update_id], read)
+        .optional()
 }
 
 /// The rule of a row for a summary, which the agent made without a question.

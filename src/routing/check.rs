@@ -10,7 +10,10 @@ use crate::config::{Binding, Problem, Spanned};
 use crate::domain::{PersonId, Platform, SessionKey};
 
 pub(super) fn malformed(binding: &Binding, malformed: Malformed) -> Problem {
-    let message = format!("`{}` is nothing a binding can match", binding.pattern.value);
+    let message = format!(
+        "`{}` is not a place that a binding can match",
+        binding.pattern.value
+    );
     problem(
         &binding.pattern.span,
         message,
@@ -21,7 +24,7 @@ pub(super) fn malformed(binding: &Binding, malformed: Malformed) -> Problem {
 
 /// A place in an agent's `who` that cannot be read.
 pub(super) fn malformed_who(place: &Spanned<String>, malformed: Malformed) -> Problem {
-    let message = format!("`{}` is no place", place.value);
+    let message = format!("`{}` is not a place", place.value);
     problem(&place.span, message, malformed.label, malformed.help)
 }
 
@@ -56,7 +59,7 @@ fn users(binding: &Binding, target: &Target) -> Option<Problem> {
     let (label, help) = if users.value.is_empty() {
         (
             "an empty list lets nobody through".to_owned(),
-            "name somebody, or leave `users` out".to_owned(),
+            "name somebody, or delete `users`".to_owned(),
         )
     } else if let Some(only) = target
         .only_person()
@@ -65,7 +68,7 @@ fn users(binding: &Binding, target: &Target) -> Option<Problem> {
         (
             format!("`{target}` has messages of {only} only"),
             format!(
-                "leave `users` out, or match a place where {} write",
+                "delete `users`, or match a place where {} write",
                 they(users.value.len())
             ),
         )
@@ -79,7 +82,7 @@ fn users(binding: &Binding, target: &Target) -> Option<Problem> {
     };
     Some(problem(
         &users.span,
-        "this rule can never match".to_owned(),
+        "this binding can never match".to_owned(),
         label,
         help,
     ))
@@ -106,19 +109,19 @@ fn roles(binding: &Binding, target: &Target) -> Option<Problem> {
     let (label, help) = if !target.has_roles() {
         (
             format!("nobody has a role in `{target}`"),
-            "leave `roles` out, or match a Discord server, category, channel or thread",
+            "delete `roles`, or match a Discord server, category, channel or thread",
         )
     } else if roles.value.is_empty() {
         (
             "an empty list lets nobody through".to_owned(),
-            "name a role by its id, or leave `roles` out",
+            "name a role by its id, or delete `roles`",
         )
     } else {
         return None;
     };
     Some(problem(
         &roles.span,
-        "this rule can never match".to_owned(),
+        "this binding can never match".to_owned(),
         label,
         help.to_owned(),
     ))
@@ -129,19 +132,19 @@ fn name(binding: &Binding, target: &Target) -> Option<Problem> {
     let (label, help) = if !target.has_topics() {
         (
             without_topics(target),
-            "leave `name` out, or match the group, channel, category or server that has the topics",
+            "delete `name`, or match the group, channel, category or server that has the topics",
         )
     } else if name.value.is_empty() {
         (
             "no topic has an empty name".to_owned(),
-            "write a name, with `*` for any text, or leave `name` out",
+            "write a name, with `*` for any text, or delete `name`",
         )
     } else {
         return None;
     };
     Some(problem(
         &name.span,
-        "this rule can never match".to_owned(),
+        "this binding can never match".to_owned(),
         label,
         help.to_owned(),
     ))
@@ -152,31 +155,31 @@ fn tag(binding: &Binding, target: &Target) -> Option<Problem> {
     let (label, help) = if target.platform() != Platform::Discord {
         (
             format!("{} has no forum tags", target.platform()),
-            "leave `tag` out; only posts in a Discord forum have tags",
+            "delete `tag`; only posts in a Discord forum have tags",
         )
     } else if !target.has_topics() {
         (
             without_topics(target),
-            "leave `tag` out, or match the forum channel, category or server that has the posts",
+            "delete `tag`, or match the forum channel, category or server that has the posts",
         )
     } else if tag.value.is_empty() {
         (
             "no tag has an empty name".to_owned(),
-            "write the tag's name, or leave `tag` out",
+            "write the tag's name, or delete `tag`",
         )
     } else {
         return None;
     };
     Some(problem(
         &tag.span,
-        "this rule can never match".to_owned(),
+        "this binding can never match".to_owned(),
         label,
         help.to_owned(),
     ))
 }
 
 fn without_topics(target: &Target) -> String {
-    format!("`{target}` names no place with topics")
+    format!("`{target}` has no topics")
 }
 
 /// Compares all pairs inside a slot; each rule is reported once, with the first colliding rule.
@@ -204,16 +207,23 @@ fn ties(table: &Table, slot: &Slot, bindings: &[Binding]) -> Vec<Problem> {
 }
 
 fn tie(binding: &Binding, bound: &Bound, (other, earlier): (&Binding, &Bound)) -> Problem {
-    let label = match bound.filters.count() {
-        0 => format!("`{}` is already taken", bound.target),
-        _ => format!("one message can match both: the other is {}", earlier.text),
+    let (agent, others) = (&binding.agent.value, &other.agent.value);
+    let is_same_place = bound.filters.count() == 0;
+    let what = match is_same_place {
+        true => "two bindings for the same place",
+        false => "two bindings that fit the same message",
     };
-    let message = format!(
-        "this rule is exactly as strong as bindings[{}]",
-        other.index
-    );
-    let help = "remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`";
+    let message = match agent == others {
+        true => format!("{what}, both to {agent}: in line {} and here", other.line),
+        false => format!("{what}: {others} (line {}) and {agent} (here)", other.line),
+    };
+    let label = match is_same_place {
+        true => format!("line {} has `{}` already", other.line, bound.target),
+        false => format!("line {} is {}", other.line, earlier.text),
+    };
+    let help = "delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`";
     problem(&binding.pattern.span, message, label, help.to_owned())
+        .related(other.pattern.span.clone(), "the first one")
 }
 
 /// A rule for some people is never reached if each of them has a stronger rule for the same
@@ -224,23 +234,33 @@ fn never_reached(table: &Table, bound: &Bound, bindings: &[Binding]) -> Option<P
         .iter()
         .map(|user| own_rule(table, &bound.target, user))
         .collect();
-    let indexes: Vec<String> = own_rules?
+    let stronger: Vec<&Binding> = own_rules?
         .iter()
-        .map(|rule| format!("bindings[{}]", bindings[rule.index].index))
+        .map(|rule| &bindings[rule.index])
         .collect();
     let binding = &bindings[bound.index];
-    let label = format!(
-        "{} already decided by {}",
-        comma_separated(users),
-        comma_separated(&indexes)
-    );
-    let help = "remove it, or the stronger rules for the same people";
-    Some(problem(
+    let label = match users.len() {
+        1 => format!("{} has a binding of their own", comma_separated(users)),
+        _ => format!("{} have bindings of their own", comma_separated(users)),
+    };
+    let mut lines: Vec<usize> = stronger.iter().map(|binding| binding.line).collect();
+    lines.dedup();
+    let help = match lines.as_slice() {
+        [line] => format!("delete this binding, or the one in line {line}"),
+        lines => format!(
+            "delete this binding, or those in lines {}",
+            comma_separated(lines)
+        ),
+    };
+    let problem = problem(
         &binding.pattern.span,
-        "this rule is never reached".to_owned(),
+        "this binding never decides".to_owned(),
         label,
-        help.to_owned(),
-    ))
+        help,
+    );
+    Some(stronger.iter().fold(problem, |problem, other| {
+        problem.related(other.pattern.span.clone(), "decides before it")
+    }))
 }
 
 fn own_rule<'t>(table: &'t Table, target: &Target, user: &PersonId) -> Option<&'t Bound> {
@@ -311,10 +331,5 @@ fn person_slot(target: &Target, user: &PersonId) -> Option<Slot> {
 }
 
 fn problem(span: &Range<usize>, message: String, label: String, help: String) -> Problem {
-    Problem {
-        message,
-        span: span.clone(),
-        label,
-        help: Some(help),
-    }
+    Problem::new(span.clone(), message).label(label).help(help)
 }

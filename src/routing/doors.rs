@@ -11,8 +11,8 @@ use crate::domain::{AgentId, SessionKey};
 /// A way by which guests come to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Door {
-    /// A binding, by its place in the file, and its target.
-    Binding { index: usize, target: String },
+    /// A binding, by its target.
+    Binding { target: String },
     /// A place in `who`.
     Place(String),
     /// `who = "guest"`: guests fetch the agent with `/agent`.
@@ -23,19 +23,20 @@ pub(crate) enum Door {
     Pin(SessionKey),
 }
 
+/// The settings of all places that were made in chat.
+#[derive(Debug, Default)]
+pub(crate) struct SetInChat {
+    pub(crate) pins: Vec<(SessionKey, Pin)>,
+    pub(crate) opened: Vec<SessionKey>,
+}
+
 impl Table {
-    /// The ways by which guests come to an agent. `pins` are those of all places.
-    pub(crate) fn doors_of(
-        &self,
-        agent: &AgentId,
-        access: &Access,
-        pins: &[(SessionKey, Pin)],
-    ) -> Vec<Door> {
+    /// The ways by which guests come to an agent.
+    pub(crate) fn doors_of(&self, agent: &AgentId, access: &Access, set: &SetInChat) -> Vec<Door> {
         let bound = self.bindings().filter(|bound| bound.agent == *agent);
         let mut doors: Vec<Door> = bound
             .filter(|bound| lets_guests_through(bound) && reaches_guests(&bound.target, access))
             .map(|bound| Door::Binding {
-                index: bound.index,
                 target: bound.text.to_string(),
             })
             .collect();
@@ -48,17 +49,19 @@ impl Table {
                 .filter(|place| reaches_guests(place, access))
                 .map(|place| Door::Place(place.to_string())),
         );
-        if open_to.who.role == Some(Role::Guest) && self.has_open_places(access, pins) {
+        if open_to.who.role == Some(Role::Guest) && self.has_open_places(access, set) {
             doors.push(Door::Who);
         }
         if open_to.who.is_written {
             return doors;
         }
-        let is_open = access.dms == Dms::Open || access.groups == Groups::Open;
+        let is_open = access.dms == Dms::Open
+            || access.groups == Groups::Open
+            || set.opened.iter().any(SessionKey::is_shared);
         if is_open && self.default_agent() == agent {
             doors.push(Door::Default);
         }
-        let opened = pins.iter().filter(|(place, pin)| {
+        let opened = set.pins.iter().filter(|(place, pin)| {
             let setter = Standing::of(access, &pin.set_by, false);
             pin.agent == *agent && place.is_shared() && setter.with(agent) >= Role::Admin
         });
@@ -67,10 +70,10 @@ impl Table {
     }
 
     /// Whether guests can write anywhere.
-    pub(crate) fn has_open_places(&self, access: &Access, pins: &[(SessionKey, Pin)]) -> bool {
+    pub(crate) fn has_open_places(&self, access: &Access, set: &SetInChat) -> bool {
         access.dms == Dms::Open
             || access.groups == Groups::Open
-            || pins.iter().any(|(place, _)| !place.is_private())
+            || !set.opened.is_empty()
             || self
                 .bindings()
                 .any(|bound| reaches_guests(&bound.target, access))

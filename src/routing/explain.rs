@@ -188,9 +188,13 @@ fn pin_step(pin: Option<&Pin>, origin: &Origin) -> Step {
     let result = match pin {
         None => "no pin".to_owned(),
         Some(pin) if pin.once => {
-            format!("{}, set by {} for one turn: decides", pin.agent, pin.set_by)
+            format!(
+                "{}, set by {} for one turn: decides",
+                pin.agent,
+                setter(pin)
+            )
         }
-        Some(pin) => format!("{}, set by {}: decides", pin.agent, pin.set_by),
+        Some(pin) => format!("{}, set by {}: decides", pin.agent, setter(pin)),
     };
     Step {
         rank: Rank::Pin,
@@ -198,6 +202,14 @@ fn pin_step(pin: Option<&Pin>, origin: &Origin) -> Step {
         looked_for: origin.key.to_string(),
         bindings: Vec::new(),
         result,
+    }
+}
+
+/// `Alice (telegram:11)`.
+fn setter(pin: &Pin) -> String {
+    match &pin.set_by_name {
+        Some(name) => format!("{name} ({})", pin.set_by),
+        None => pin.set_by.to_string(),
     }
 }
 
@@ -219,7 +231,7 @@ fn default_step(table: &Table, route: &Route) -> Step {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} goes to {}", self.origin.key, self.route.agent)?;
+        writeln!(f, "{} belongs to {}", self.origin.key, self.route.agent)?;
         writeln!(f, "because of {}", self.reason)?;
         write_facts(f, settings(&self.route))?;
         write_facts(f, facts(&self.origin))?;
@@ -250,7 +262,7 @@ fn settings(route: &Route) -> impl Iterator<Item = (&'static str, String)> {
             "locked",
             route
                 .locked
-                .then(|| "only owners may use /agent here".to_owned()),
+                .then(|| "only owners and admins may use /agent here".to_owned()),
         ),
         (
             "require_mention",
@@ -266,7 +278,6 @@ fn settings(route: &Route) -> impl Iterator<Item = (&'static str, String)> {
 fn facts(origin: &Origin) -> impl Iterator<Item = (&'static str, String)> {
     let list = |items: String| Some(items).filter(|items| !items.is_empty());
     let facts = [
-        ("person", Some(person(origin))),
         ("name", topic_name(origin).map(str::to_owned)),
         (
             "formerly",
@@ -327,12 +338,4 @@ fn write_step(
         }
     }
     Ok(())
-}
-
-fn person(origin: &Origin) -> String {
-    if origin.person.is_nobody() {
-        "nobody in particular; --user names one".to_owned()
-    } else {
-        origin.person.to_string()
-    }
 }

@@ -18,6 +18,7 @@ mod explain;
 mod filter;
 mod glob;
 pub(crate) mod names;
+pub(crate) mod openings;
 mod pattern;
 pub mod pins;
 pub(crate) mod places;
@@ -51,6 +52,27 @@ pub struct Pin {
     /// Holds for a single turn.
     pub once: bool,
     pub set_by: PersonId,
+    /// The person's name at that time, where known.
+    pub set_by_name: Option<String>,
+    /// Unix milliseconds.
+    pub set_at: i64,
+}
+
+/// A place opened from chat. It stays open when its pin is taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    pub by: PersonId,
+    /// The person's name at that time, where known.
+    pub by_name: Option<String>,
+    /// Unix milliseconds.
+    pub at: i64,
+}
+
+/// The settings of a place that were made in chat.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FromChat {
+    pub pin: Option<Pin>,
+    pub opened: Option<Opened>,
 }
 
 /// The agent for a message, and the place's settings.
@@ -62,8 +84,8 @@ pub struct Route {
     pub locked: bool,
     /// Overrides `access.require_mention`. Set by the binding, also beneath a pin.
     pub require_mention: Option<bool>,
-    /// Whether a binding or pin is about this very place. Such a place is open to the bot with
-    /// `groups = "bound"`.
+    /// Whether a binding is about this very place, or an owner or admin has opened it from chat.
+    /// Such a place is open to the bot with `groups = "bound"`.
     pub opens_place: bool,
 }
 
@@ -85,7 +107,7 @@ impl Route {
             agent: agent.clone(),
             locked: binding.is_some_and(|binding| binding.locked),
             require_mention: binding.and_then(|binding| binding.require_mention),
-            opens_place: rule.rank().is_about_a_place(),
+            opens_place: decision.is_some_and(|decision| decision.rank.is_about_a_place()),
             rule,
         }
     }

@@ -46,6 +46,17 @@ pub(crate) fn load(
         .flatten())
 }
 
+/// The names of all places with a name.
+pub(crate) fn all(connection: &Connection) -> rusqlite::Result<Vec<(SessionKey, String)>> {
+    let mut statement =
+        connection.prepare_cached("SELECT key, name FROM places WHERE name IS NOT NULL")?;
+    let rows = statement.query_map([], |row| {
+        let key = row.get::<_, String>(0)?.parse().ok();
+        Ok(key.zip(row.get(1)?))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
 /// Stores the name, in a single printable line; true for a new name.
 pub(crate) fn learn(
     tx: &Transaction<'_>,

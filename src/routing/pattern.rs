@@ -20,7 +20,7 @@ pub(super) enum Target {
     Platform(Platform),
 }
 
-/// The problem of a text that is no target, and the remedy.
+/// The problem of a text that is not a target, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Malformed {
     pub(super) label: String,
@@ -263,29 +263,32 @@ fn wrong_id(expected: &str, id: &str) -> Option<Malformed> {
         .ok()
         .filter(|number| number.to_string() == id);
     let (label, help) = match (expected, number) {
-        ("<chat>", Some(0..)) => ("no id of a group", "group ids are negative"),
+        ("<chat>", Some(0..)) => ("not the id of a group", "group ids are negative"),
         ("<user>", Some(..=0)) => (
-            "no id of a person",
+            "not the id of a person",
             "ids of people are positive, those of groups negative",
         ),
-        ("<topic>", Some(..=0)) => ("no id of a topic", "topic ids begin at 1, which is General"),
+        ("<topic>", Some(..=0)) => (
+            "not the id of a topic",
+            "topic ids begin at 1, which is General",
+        ),
         ("<thread>", None) if id == "*" => (
-            "no id of a thread",
+            "not the id of a thread",
             "`discord:channel:<channel>` has all its threads",
         ),
         (_, None) => (
-            "no id",
+            "not an id",
             "an id is a number, written without spaces, plus sign or zeros in front",
         ),
         ("<chat>", Some(n)) if i64::try_from(n).is_err() => {
-            ("no id of a group", "it has too many digits")
+            ("not the id of a group", "it has too many digits")
         }
         ("<topic>", Some(n)) if i32::try_from(n).is_err() => {
-            ("no id of a topic", "it has too many digits")
+            ("not the id of a topic", "it has too many digits")
         }
-        (_, Some(n)) if u64::try_from(n.abs()).is_err() => ("no id", "it has too many digits"),
+        (_, Some(n)) if u64::try_from(n.abs()).is_err() => ("not an id", "it has too many digits"),
         (_, Some(n)) if n < 0 && expected != "<chat>" => {
-            ("no id on Discord", "ids are positive there")
+            ("not an id on Discord", "ids are positive there")
         }
         _ => return None,
     };

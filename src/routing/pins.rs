@@ -2,22 +2,53 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::Pin;
 use super::places::{self, Twin};
+use super::{FromChat, Pin, openings};
 use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
 use crate::storage::{Db, Remembered};
 
-/// Pins by place. The caller checks whether the config still has the agent.
-pub type Pins = Remembered<SessionKey, Option<Pin>>;
+/// Pins and openings by place. The caller checks whether the config still has the agent.
+pub type Pins = Remembered<SessionKey, FromChat>;
 
 pub fn remembered(db: Db) -> Pins {
-    Remembered::new(db, load)
+    Remembered::new(db, from_chat)
+}
+
+/// The pin in effect, and whether the place was opened from chat.
+pub(crate) fn from_chat(connection: &Connection, place: &SessionKey) -> rusqlite::Result<FromChat> {
+    Ok(FromChat {
+        pin: load(connection, place)?,
+        opened: openings::load(connection, place)?,
+    })
+}
+
+/// The same, with an agent that answers in the terminal as long as this process runs. Nothing is
+/// stored; a pin set from now on counts for its place.
+pub(crate) fn with_guest(db: Db, guest: Pin, now: i64) -> Pins {
+    Remembered::new(db, move |connection, place| {
+        let stored = from_chat(connection, place)?;
+        let is_elsewhere = !matches!(place, SessionKey::Local { .. });
+        if is_elsewhere || is_set_since(connection, place, now)? {
+            return Ok(stored);
+        }
+        Ok(FromChat {
+            pin: Some(guest.clone()),
+            ..stored
+        })
+    })
+}
+
+fn is_set_since(connection: &Connection, place: &SessionKey, since: i64) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM pins
+               WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND set_at >= ?2)";
+    connection.query_row(sql, params![place.to_string(), since], |row| row.get(0))
 }
 
 /// The pin in effect: a pin for a single message stands over a lasting pin.
-pub fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Pin>> {
+fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Pin>> {
     let mut statement = connection.prepare_cached(
-        "SELECT agents.slug, pins.once, pins.set_by FROM pins JOIN agents ON agents.uid = pins.agent_uid
+        "SELECT agents.slug, pins.once, pins.set_by, pins.set_by_name, pins.set_at
+         FROM pins JOIN agents ON agents.uid = pins.agent_uid
          WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND agents.archived_at IS NULL ORDER BY once DESC LIMIT 1",
     )?;
     Ok(statement
@@ -32,6 +63,7 @@ fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
         row.get(1)?,
         row.get::<_, String>(2)?,
     );
+    let (set_by_name, set_at) = (row.get(3)?, row.get(4)?);
     let parsed = AgentId::parse(&slug)
         .ok()
         .zip(set_by.parse::<PersonId>().ok());
@@ -39,18 +71,20 @@ fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
         agent,
         once,
         set_by,
+        set_by_name,
+        set_at,
     }))
 }
 
 /// The lasting pins of all places.
 pub(crate) fn all(connection: &Connection) -> rusqlite::Result<Vec<(SessionKey, Pin)>> {
     let mut statement = connection.prepare_cached(
-        "SELECT agents.slug, pins.once, pins.set_by, places.key FROM pins
+        "SELECT agents.slug, pins.once, pins.set_by, pins.set_by_name, pins.set_at, places.key FROM pins
          JOIN agents ON agents.uid = pins.agent_uid JOIN places ON places.id = pins.place_id
          WHERE agents.archived_at IS NULL AND once = 0 ORDER BY places.key",
     )?;
     let rows = statement.query_map([], |row| {
-        let place = row.get::<_, String>(3)?.parse().ok();
+        let place = row.get::<_, String>(5)?.parse().ok();
         Ok(place.zip(pin(row)?))
     })?;
     rows.filter_map(Result::transpose).collect()
@@ -79,8 +113,9 @@ pub fn set(
     clear_once(tx, place)?;
     let place = places::ensure(tx, place, now)?;
     let mut statement = tx.prepare_cached(
-        "INSERT INTO pins (place_id, once, agent_uid, set_by, set_at) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT (place_id, once) DO UPDATE SET agent_uid = excluded.agent_uid, set_by = excluded.set_by, set_at = excluded.set_at",
+        "INSERT INTO pins (place_id, once, agent_uid, set_by, set_by_name, set_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (place_id, once) DO UPDATE SET agent_uid = excluded.agent_uid, set_by = excluded.set_by,
+             set_by_name = excluded.set_by_name, set_at = excluded.set_at",
     )?;
     statement
         .execute(params![
@@ -88,6 +123,7 @@ pub fn set(
             pin.once,
             uid.to_string(),
             pin.set_by.to_string(),
+            pin.set_by_name,
             now
         ])
         .map(drop)

@@ -4,7 +4,7 @@
 use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
 
-use crate::domain::{Moved, SessionKey};
+use crate::domain::{Moved, Platform, SessionKey};
 
 /// The id of a place in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,6 +28,35 @@ pub(crate) fn id(connection: &Connection, place: &SessionKey) -> rusqlite::Resul
     statement
         .query_row([place.to_string()], |row| row.get(0))
         .optional()
+}
+
+/// The places of a platform that have a row, oldest first.
+pub(crate) fn on(connection: &Connection, platform: Platform) -> rusqlite::Result<Vec<SessionKey>> {
+    let mut statement = connection
+        .prepare_cached("SELECT key FROM places WHERE key LIKE ?1 || ':%' ORDER BY id")?;
+    let keys = statement.query_map([platform.as_str()], |row| row.get::<_, String>(0))?;
+    keys.map(|key| key.map(|key| key.parse().ok()))
+        .filter_map(Result::transpose)
+        .collect()
+}
+
+/// Keys and names of places that people use, the latest first.
+pub(crate) fn latest(
+    connection: &Connection,
+    limit: u32,
+) -> rusqlite::Result<Vec<(String, Option<String>)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT key, name FROM places WHERE key NOT GLOB 'child:*' AND key NOT GLOB 'import:*'
+         ORDER BY active_at DESC, id DESC LIMIT ?1",
+    )?;
+    let rows = statement.query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+/// Whether a private chat or any of its topics has a row.
+pub(crate) fn is_known_chat(connection: &Connection, chat: &SessionKey) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM places WHERE key = ?1 OR (key > ?1 || ':' AND key < ?1 || ';')";
+    connection.prepare_cached(sql)?.exists([chat.to_string()])
 }
 
 /// The id of a place. A place without a row gets a row.

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::pins::Pins;
-use super::{Pin, Route, Table, Visit, route};
+use super::{FromChat, Opened, Pin, Route, Table, Visit, route};
+use crate::access::{Role, Standing};
 use crate::storage::StoreError;
 
 /// Looks up pins for [`route`]. Cheap to clone.
@@ -22,6 +23,8 @@ pub struct Resolved {
     /// A pin that does not count: its agent is gone, or not open to the people of the place any
     /// more. The place is told, and the pin is dropped.
     pub stale_pin: Option<Pin>,
+    /// The place was opened from chat.
+    pub opened: Option<Opened>,
 }
 
 impl Router {
@@ -34,23 +37,33 @@ impl Router {
         table: &Table,
         visit: Visit<'_>,
     ) -> Result<Resolved, StoreError> {
-        Ok(resolve(
-            table,
-            self.pins.get(&visit.origin.key).await?,
-            visit,
-        ))
+        Ok(resolve(table, self.settings(visit).await?, visit))
+    }
+
+    /// The settings of a place that were made in chat.
+    pub(crate) async fn settings(&self, visit: Visit<'_>) -> Result<FromChat, StoreError> {
+        self.pins.get(&visit.origin.key).await
     }
 }
 
-/// The same for callers that have looked up the pin.
-pub(crate) fn resolve(table: &Table, found: Option<Pin>, visit: Visit<'_>) -> Resolved {
+/// The same for callers that have looked up the settings made in chat.
+pub(crate) fn resolve(table: &Table, found: FromChat, visit: Visit<'_>) -> Resolved {
+    let FromChat { pin: found, opened } = found;
     let counts = found
         .as_ref()
         .is_some_and(|pin| table.knows(&pin.agent) && table.still_counts(pin, visit).is_ok());
     let (pin, stale_pin) = if counts { (found, None) } else { (None, found) };
+    let mut route = route(table, pin.as_ref(), visit.origin);
+    route.opens_place |= opened.is_some() || pin.as_ref().is_some_and(|pin| opens_once(pin, visit));
     Resolved {
-        route: route(table, pin.as_ref(), visit.origin),
+        route,
         pin,
         stale_pin,
+        opened,
     }
+}
+
+/// A pin for a single message opens the place for that message, if an owner or admin has set it.
+fn opens_once(pin: &Pin, visit: Visit<'_>) -> bool {
+    pin.once && Standing::of(visit.access, &pin.set_by, false).role() >= Role::Admin
 }

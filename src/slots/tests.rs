@@ -101,28 +101,42 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 fn check(slots: &Slots<AgentUid>, most: usize) {
     let state = slots.state();
     let running: usize = state.running.values().sum();
-    assert_eq!(
-        running + state.free,
-        most,
-        "no slot is lost, none is made up"
-    );
+    assert_eq!(running, state.in_use, "no slot is lost, none is made up");
+    assert!(running <= most);
     assert!(
         state
             .running
             .values()
-            .all(|running| (1..=slots.most_of_one).contains(running))
+            .all(|running| (1..=state.most_of_one).contains(running))
     );
     assert!(state.waiting.values().all(|line| !line.is_empty()));
     let could_run = |agent: &AgentUid| {
         state
             .running
             .get(agent)
-            .is_none_or(|running| *running < slots.most_of_one)
+            .is_none_or(|running| *running < state.most_of_one)
     };
     assert!(
-        state.free == 0 || !state.waiting.keys().any(could_run),
+        state.in_use == most || !state.waiting.keys().any(could_run),
         "nobody waits for a slot that is free"
     );
+}
+
+/// More slots are given out at once; of fewer slots none is taken back.
+#[test]
+fn the_number_of_slots_can_change() {
+    let slots = Slots::new(1, 1);
+    let (mut first, mut second) = (wait(&slots, 1), wait(&slots, 2));
+    let held = look(&mut first).expect("there is one");
+    assert!(look(&mut second).is_none());
+    slots.resize(2, 1);
+    let other = look(&mut second).expect("now there are two");
+    slots.resize(1, 1);
+    let mut third = wait(&slots, 3);
+    drop(held);
+    assert!(look(&mut third).is_none(), "one is in use, and one is all");
+    drop(other);
+    assert!(look(&mut third).is_some());
 }
 
 proptest! {
@@ -155,7 +169,7 @@ proptest! {
         }
         drop((waiting, held));
         check(&slots, most);
-        prop_assert_eq!(slots.state().free, most);
+        prop_assert_eq!(slots.state().in_use, 0);
     }
 
     /// While all agents have waiting turns, each is served before any is served twice.

@@ -47,6 +47,11 @@ pub(super) enum Migrated {
     Changed,
 }
 
+/// The number of the newest step.
+pub(super) fn known() -> u32 {
+    newest(&steps())
+}
+
 pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<Migrated, MigrationError> {
     migrate(connection, &steps())
 }

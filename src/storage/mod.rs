@@ -71,6 +71,23 @@ pub struct Db {
     _ending: Arc<Ending>,
 }
 
+/// The newest schema that this program knows.
+pub(crate) fn schema() -> u32 {
+    migrations::known()
+}
+
+/// A look at a database that changes nothing and waits for nothing. None where there is none, or
+/// where the look fails.
+pub(crate) fn peek<T>(
+    path: &Path,
+    read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Option<T> {
+    if !path.is_file() {
+        return None;
+    }
+    read(&open::read_only(path).ok()?).ok()
+}
+
 /// Waits for all threads when the last handle goes, so a process leaves a whole file behind, and a
 /// process opening the file again finds the file closed.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 //! next write.
 
 use std::hash::Hash;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dashmap::DashMap;
@@ -9,10 +10,13 @@ use rusqlite::Connection;
 
 use super::{Db, StoreError};
 
+/// Reads the value of a key.
+type Load<K, V> = dyn Fn(&Connection, &K) -> rusqlite::Result<V> + Send + Sync;
+
 /// Reads a key from the database the first time.
 pub struct Remembered<K, V> {
     db: Db,
-    load: fn(&Connection, &K) -> rusqlite::Result<V>,
+    load: Arc<Load<K, V>>,
     seen: DashMap<K, V>,
     /// Counts changes, so a read begun before a change is not remembered after the change.
     changes: AtomicU64,
@@ -26,10 +30,13 @@ where
     /// Keys remembered before the copy is emptied and filled anew.
     const MOST_SEEN: usize = 50_000;
 
-    pub fn new(db: Db, load: fn(&Connection, &K) -> rusqlite::Result<V>) -> Self {
+    pub fn new(
+        db: Db,
+        load: impl Fn(&Connection, &K) -> rusqlite::Result<V> + Send + Sync + 'static,
+    ) -> Self {
         Remembered {
             db,
-            load,
+            load: Arc::new(load),
             seen: DashMap::new(),
             changes: AtomicU64::new(0),
         }
@@ -40,7 +47,7 @@ where
             return Ok(seen.clone());
         }
         let before = self.changes.load(Ordering::SeqCst);
-        let (load, own) = (self.load, key.clone());
+        let (load, own) = (self.load.clone(), key.clone());
         let value = self
             .db
             .read(move |connection| load(connection, &own))

@@ -15,7 +15,7 @@ use crate::records::journal::{self, CallId};
 use crate::records::subagents::{self, Subagent};
 use crate::routing::Visit;
 use crate::storage::{Durability, StoreError};
-use crate::tools::{AskPeer, Effect, OnFinish, Outcome, Relation, SendMessage, Spawn};
+use crate::tools::{AskPeer, Effect, OnFinish, Outcome, Reading, Relation, SendMessage, Spawn};
 
 /// The most subagents of a turn.
 const MOST_PER_TURN: usize = 8;
@@ -29,6 +29,15 @@ pub(crate) struct Asker<'a> {
     pub(crate) agent: &'a Arc<Agent>,
     /// Model calls left to the turn.
     pub(crate) steps_left: u32,
+    /// What the turn had read when it made the call.
+    pub(crate) read: &'a Reading,
+}
+
+impl Asker<'_> {
+    /// A result for the model. Names of places in it are people's words.
+    fn told(&self, text: String) -> Outcome {
+        Outcome::say(text).finished(&self.agent.marks())
+    }
 }
 
 /// The state of a tool call after its effects.
@@ -86,8 +95,9 @@ impl Subagents {
         &self,
         asker: &Asker<'_>,
         call: CallId,
-        mut outcome: Outcome,
+        outcome: Outcome,
     ) -> Result<Carried, StoreError> {
+        let mut outcome = outcome.finished(&asker.agent.marks());
         let now = outcome
             .effects
             .extract_if(.., |effect| !matches!(effect, Effect::SendFile(_)))
@@ -120,7 +130,7 @@ impl Subagents {
             let shared = shared.clone();
             move |tx: &Transaction<'_>| {
                 let (outcome, more) = shared.as_ref();
-                journal::ran(tx, call, &outcome.text, &outcome.effects)?;
+                journal::ran(tx, call, &outcome.text, &outcome.effects, outcome.read)?;
                 more(tx, now_ms())
             }
         };
@@ -149,10 +159,7 @@ impl Subagents {
             Err(refusal) => {
                 tracing::info!(agent.id = %asker.agent.id, "no subagent was begun: {refusal}");
                 return self
-                    .done(
-                        call,
-                        Outcome::say(format!("Nothing was started: {refusal}")),
-                    )
+                    .done(call, asker.told(format!("Nothing was started: {refusal}")))
                     .await;
             }
         };
@@ -201,6 +208,7 @@ impl Subagents {
             accepted,
             agent,
             steps_left,
+            read,
         } = asker;
         let Some(target) = snapshot.registry.get(&wish.agent) else {
             return Ok(Err(format!("there is no agent `{}`.", wish.agent)));
@@ -249,6 +257,8 @@ impl Subagents {
             parent_agent: agent.uid,
             person: accepted.inbound.origin.person.clone(),
             role: accepted.role.min(accepted.standing.with(&target.id)),
+            labels: read.labels,
+            addresses: read.addresses.within(&wish.task),
             task: wish.task,
             tools: wish.tools,
             max_steps: *steps_left,
@@ -270,10 +280,10 @@ impl Subagents {
             .unwrap_or_else(|error| Err(format!("Nothing was sent: {}", not_read(&error))))
         {
             Ok(letter) => Arc::new(letter),
-            Err(told) => return self.done(call, Outcome::say(told)).await,
+            Err(told) => return self.done(call, asker.told(told)).await,
         };
         let (outcome, written) = (
-            Outcome::say(format!("Sent to {}.", letter.shown)),
+            asker.told(format!("Sent to {}.", letter.shown)),
             letter.clone(),
         );
         let (outcome, ()) = self

@@ -28,7 +28,7 @@ impl Item {
             role: accepted.role,
             asks: accepted
                 .messages()
-                .map(|message| message.inbound.readable())
+                .map(|message| message.inbound.in_short())
                 .collect::<Vec<_>>()
                 .join(" / "),
             since: now_ms(),

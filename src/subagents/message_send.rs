@@ -9,7 +9,7 @@ use crate::channels::Text;
 use crate::config::Groups;
 use crate::delivery::outbox::Source;
 use crate::delivery::{Delivery, Kind, outbox};
-use crate::domain::{AgentUid, Destination, Origin, PersonId, SessionKey, nearest};
+use crate::domain::{AgentUid, Destination, Labels, Origin, PersonId, SessionKey, nearest};
 use crate::records::transcript::{self, Asked};
 use crate::routing::{Visit, names, pins};
 use crate::storage::StoreError;
@@ -51,6 +51,8 @@ pub(crate) struct OutgoingMessage {
     /// The inbox row of the sending turn.
     asked_in: i64,
     person: PersonId,
+    /// What the sending turn had read.
+    read: Labels,
     meta: Value,
     rows: Vec<outbox::Draft>,
     /// The place in words.
@@ -63,6 +65,7 @@ impl OutgoingMessage {
         let asked = Asked {
             inbox_id: self.asked_in,
             person: &self.person,
+            read: self.read,
         };
         let said = transcript::append_sent(
             tx,
@@ -131,6 +134,7 @@ impl Subagents {
             text: message.text.clone(),
             asked_in: asker.accepted.id,
             person: inbound.origin.person.clone(),
+            read: asker.read.labels,
             meta,
             rows,
             shown: place.shown(),

@@ -21,7 +21,7 @@ use crate::access::people;
 use crate::clock::now_ms;
 use crate::config::Access;
 use crate::delivery::Delivery;
-use crate::domain::{AgentUid, Internal, SessionKey};
+use crate::domain::{AgentUid, Internal, Labels, SessionKey};
 use crate::home::Snapshot;
 use crate::records::inbox::{self, Accepted};
 use crate::records::subagents::{self, End, State, Subagent, SubagentRow};
@@ -37,7 +37,7 @@ pub use item::Item;
 pub(crate) use rows::end as write_end;
 pub use submit::Arrived;
 pub(crate) use submit::{LaneRequest, Submit};
-pub(crate) use texts::{introduction, result, summary, to_report};
+pub(crate) use texts::{asked, introduction, result, summary, to_report};
 
 /// Begins, watches and stops subagents. Cheap to clone.
 #[derive(Clone)]
@@ -245,6 +245,7 @@ impl Subagents {
             state: State::Failed,
             result: told,
             used: Charge::default(),
+            read: Labels::NONE,
         };
         let shared = Arc::new((run.to_owned(), end));
         let write = || {
@@ -319,6 +320,7 @@ impl Subagents {
                         state: State::Stopped,
                         result: String::new(),
                         used: Charge::default(),
+                        read: Labels::NONE,
                     },
                     now,
                 )
@@ -364,6 +366,7 @@ fn lost(known: SubagentRow) -> SubagentRow {
         state: State::Failed,
         result: "its end could not be stored.".into(),
         used: Charge::default(),
+        read: Labels::NONE,
     };
     SubagentRow { end, ..known }
 }

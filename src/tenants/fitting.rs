@@ -23,9 +23,12 @@ type Take = fn(&mut AgentTable, &AgentTable);
 
 /// Limits of the agent at home. The agent may do no more here, so a limit that does not fit is
 /// replaced by a stricter one.
-const LIMITS: [(&str, Take); 11] = [
+const LIMITS: [(&str, Take); 13] = [
     ("who", |to, from| to.who = from.who.clone()),
     ("max_risk", |to, from| to.max_risk = from.max_risk),
+    ("after_untrusted", |to, from| {
+        to.after_untrusted = from.after_untrusted;
+    }),
     ("tools", |to, from| to.tools = from.tools.clone()),
     ("limits.max_steps", |to, from| {
         to.limits.max_steps = from.limits.max_steps;
@@ -49,6 +52,9 @@ const LIMITS: [(&str, Take); 11] = [
         to.workspace_mb = from.workspace_mb;
     }),
     ("memory", |to, from| to.memory = from.memory),
+    ("memory_for_guests", |to, from| {
+        to.memory_for_guests = from.memory_for_guests;
+    }),
 ];
 
 /// Keys that give the agent no rights. The last ones are the likeliest to fit its old home only.

@@ -11,7 +11,7 @@ use crate::agents::{agent_rows, memory};
 use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::domain::{AgentId, AgentUid};
-use crate::records::{journal, ledger, subagents, summaries, transcript, turn_log};
+use crate::records::{inbox, journal, ledger, subagents, summaries, transcript, turn_log};
 use crate::routing::pins;
 
 /// How long people may go on using the old id of a renamed agent.
@@ -74,9 +74,10 @@ pub(super) struct Destroyed {
 }
 
 /// Deletes every row of an agent. Rows are found by other rows, so the order matters: summaries and
-/// answers by messages, messages by subagents.
+/// answers by messages, messages by subagents, waiting words by turns.
 pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Destroyed> {
     let outgoing = outbox::purge(tx, uid)?;
+    inbox::purge(tx, uid)?;
     summaries::purge(tx, uid)?;
     let share = transcript::purge(tx, uid)?;
     subagents::purge(tx, uid)?;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::spawn::peer;
-use super::{AskPeer, Effect, Outcome, Risk, Scope, Tool, read_arguments};
+use super::{AskPeer, Effect, Outcome, Reach, Risk, Scope, Tool, read_arguments};
 use crate::models::ToolSpec;
 
 /// The longest message, in bytes.
@@ -39,6 +39,10 @@ impl Tool for AgentSend {
 
     fn risk(&self) -> Risk {
         Risk::Reach
+    }
+
+    fn reach(&self, _scope: &Scope, _arguments: &Value) -> Option<Reach> {
+        Some(Reach::Agent)
     }
 
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {

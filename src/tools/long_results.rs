@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use chrono::Local;
 use uuid::Uuid;
 
-use super::{Scope, background};
+use super::{Form, Outcome, Scope, background};
 use crate::agents::{EntryKind, FileError, RESULTS, Workspace};
 
 /// The longest result a model gets, in bytes.
@@ -113,22 +113,45 @@ fn is_former(path: &Path) -> bool {
 }
 
 /// The text, or its beginning. With `is_kept` the whole text is kept, and the model is told where.
-pub(super) async fn fit(scope: &Scope, tool: &str, is_kept: bool, text: String) -> String {
-    if text.len() <= MAX_RESULT_BYTES {
-        return text;
+pub(super) async fn fit(scope: &Scope, tool: &str, is_kept: bool, outcome: Outcome) -> Outcome {
+    if outcome.text.len() <= MAX_RESULT_BYTES {
+        return outcome;
     }
-    let (bytes, beginning) = (text.len(), head(&text, MAX_RESULT_BYTES).to_owned());
+    let Outcome {
+        text,
+        form,
+        mut notes,
+        effects,
+        read,
+    } = outcome;
+    let (bytes, beginning) = (text.len(), beginning(&text, &form).to_owned());
     let kept = if is_kept {
         keep(scope, tool, text).await
     } else {
         None
     };
-    match kept {
+    notes.push(match kept {
         Some(path) => format!(
-            "{beginning}\n[cut: the whole result, {bytes} bytes, is in {} until the end of this turn; file_read and file_search read on]",
+            "cut: the whole result, {bytes} bytes, is in {} until the end of this turn; file_read and file_search read on",
             path.display()
         ),
-        None => format!("{beginning}\n[cut: the result was {bytes} bytes]"),
+        None => format!("cut: the result was {bytes} bytes"),
+    });
+    Outcome {
+        text: beginning,
+        form,
+        notes,
+        effects,
+        read,
+    }
+}
+
+/// A text with marks is cut before a mark, not inside of one.
+fn beginning<'a>(text: &'a str, form: &Form) -> &'a str {
+    let head = head(text, MAX_RESULT_BYTES);
+    match form {
+        Form::Marked => head.rfind("\n\n⟦").map_or(head, |end| &head[..end]),
+        Form::Plain | Form::Of(_) => head,
     }
 }
 
@@ -185,10 +208,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let scope = scope_in(home.path());
         let text = "é".repeat(MAX_RESULT_BYTES);
-        let told = fit(&scope, "web_fetch", true, text.clone()).await;
-        assert!(told.len() < MAX_RESULT_BYTES + 200);
-        let (_, rest) = told
-            .split_once("\n[cut: the whole result, 65536 bytes, is in ")
+        let told = fit(&scope, "web_fetch", true, Outcome::say(text.clone())).await;
+        assert!(told.text.len() <= MAX_RESULT_BYTES);
+        let rest = told.notes[0]
+            .strip_prefix("cut: the whole result, 65536 bytes, is in ")
             .expect("it says where");
         let path = rest.split(' ').next().unwrap();
         let found = scope.files().find(path, Want::Read).unwrap();
@@ -219,10 +242,12 @@ mod tests {
     async fn who_cannot_read_files_is_not_pointed_to_one() {
         let home = tempfile::tempdir().unwrap();
         let scope = scope_in(home.path());
-        let told = fit(&scope, "web_fetch", false, "x".repeat(MAX_RESULT_BYTES + 1)).await;
-        assert!(told.ends_with("\n[cut: the result was 32769 bytes]"));
+        let long = Outcome::say("x".repeat(MAX_RESULT_BYTES + 1));
+        let told = fit(&scope, "web_fetch", false, long).await;
+        assert_eq!(told.notes, ["cut: the result was 32769 bytes"]);
         assert!(!home.path().join("agents").exists());
-        assert_eq!(fit(&scope, "now", true, "short".into()).await, "short");
+        let short = Outcome::say("short");
+        assert_eq!(fit(&scope, "now", true, short.clone()).await, short);
     }
 
     #[tokio::test]
@@ -230,7 +255,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let scope = scope_in(home.path());
         for _ in 0..MOST_KEPT + 3 {
-            fit(&scope, "web_fetch", true, "x".repeat(MAX_RESULT_BYTES + 1)).await;
+            let long = Outcome::say("x".repeat(MAX_RESULT_BYTES + 1));
+            fit(&scope, "web_fetch", true, long).await;
         }
         let folder = scope.results.folder().unwrap();
         assert_eq!(std::fs::read_dir(folder.root()).unwrap().count(), MOST_KEPT);

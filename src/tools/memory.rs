@@ -5,10 +5,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Outcome, Risk, Scope, Tool};
+use super::{Outcome, Reach, Risk, Scope, Tool};
 use crate::agents::memory::Edit;
 use crate::agents::{Agent, Memories, Memory};
 use crate::config::Visibility;
+use crate::domain::{Label, Labels};
 use crate::models::ToolSpec;
 
 /// Results of a search without a `limit` from the model.
@@ -67,17 +68,27 @@ impl Tool for MemoryTool {
         agent.memory.is_on
     }
 
+    /// MEMORY.md and daily notes are in everybody's turns. A saved memory keeps the labels of its
+    /// turn, wherever it is found.
+    fn reach(&self, scope: &Scope, _arguments: &Value) -> Option<Reach> {
+        match self.verb {
+            Verb::Search | Verb::Save => None,
+            Verb::Note => Memory::may_publish(&scope.agent, scope.role).then_some(Reach::Everybody),
+            Verb::Edit => Some(Reach::Everybody),
+        }
+    }
+
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
         let Some(memory) = self.memories.of(&scope.agent) else {
             return Outcome::say("This agent has no memory.");
         };
         let done = match self.verb {
             Verb::Search => search(&memory, scope, arguments).await,
-            Verb::Save => save(&memory, scope, arguments).await,
-            Verb::Note => note(&memory, scope, arguments).await,
-            Verb::Edit => edit(&memory, arguments).await,
+            Verb::Save => save(&memory, scope, arguments).await.map(Outcome::say),
+            Verb::Note => note(&memory, scope, arguments).await.map(Outcome::say),
+            Verb::Edit => edit(&memory, arguments).await.map(Outcome::say),
         };
-        Outcome::say(done.unwrap_or_else(|problem| problem))
+        done.unwrap_or_else(Outcome::say)
     }
 }
 
@@ -91,7 +102,7 @@ struct Search {
     limit: Option<u32>,
 }
 
-async fn search(memory: &Memory, scope: &Scope, arguments: Value) -> Told {
+async fn search(memory: &Memory, scope: &Scope, arguments: Value) -> Result<Outcome, String> {
     let Search { query, limit } = read(arguments)?;
     let limit = limit.unwrap_or(USUALLY_FOUND).clamp(1, MOST_FOUND);
     let found = memory
@@ -99,13 +110,12 @@ async fn search(memory: &Memory, scope: &Scope, arguments: Value) -> Told {
         .await
         .map_err(failed)?;
     if found.is_empty() {
-        return Ok("Nothing in memory has any of these words.".into());
+        return Ok(Outcome::say("Nothing in memory has any of these words."));
     }
-    Ok(found
-        .iter()
-        .map(|entry| format!("- {}", entry.shown_to(Some(memory.agent()))))
-        .collect::<Vec<_>>()
-        .join("\n"))
+    let labels: Labels = found.iter().map(|entry| entry.labels).collect();
+    let told = memory.told(&found, &scope.people).await.map_err(failed)?;
+    let told = Outcome::marked(scope.agent.marks().mark_all(&told));
+    Ok(told.labelled(labels.with(Label::Memory)))
 }
 
 #[derive(Deserialize)]
@@ -219,8 +229,7 @@ fn search_spec() -> ToolSpec {
         "query": { "type": "string", "description": "Words that the memory may have." },
         "limit": { "type": "integer", "minimum": 1, "maximum": MOST_FOUND },
     });
-    let description = "Search your memory: what you saved for the person you answer and for this place, your MEMORY.md and daily notes, and what other agents share. \
-        What is not yours begins with its agent in brackets.";
+    let description = "Search your memory: what you saved for the person you answer and for this place, your MEMORY.md and daily notes, and what other agents share.";
     spec("memory_search", description, properties, &["query"])
 }
 

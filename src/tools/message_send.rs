@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Effect, Outcome, Risk, Scope, SendMessage, Tool, read_arguments};
+use super::{Effect, Outcome, Reach, Risk, Scope, SendMessage, Tool, read_arguments};
 use crate::models::ToolSpec;
 
 /// The longest message, in bytes.
@@ -41,6 +41,11 @@ impl Tool for MessageSend {
 
     fn risk(&self) -> Risk {
         Risk::Reach
+    }
+
+    /// The list of places goes nowhere.
+    fn reach(&self, _scope: &Scope, arguments: &Value) -> Option<Reach> {
+        (!arguments["place"].is_null()).then_some(Reach::Place)
     }
 
     async fn call(&self, _scope: &Scope, arguments: Value) -> Outcome {

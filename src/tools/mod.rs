@@ -1,5 +1,6 @@
 //! The tools of agents, and the policy about them.
 
+mod addresses;
 mod agent_send;
 mod background;
 mod files;
@@ -8,6 +9,7 @@ mod memory;
 mod message_send;
 mod now;
 pub(crate) mod policy;
+mod reading;
 mod skill;
 mod spawn;
 mod web;
@@ -20,13 +22,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::Role;
-use crate::agents::{Agent, FileView, Reader, Sight};
-use crate::domain::{AgentId, OutgoingFile, PersonId, SessionKey};
+use crate::agents::{Agent, FileView, Reader, Sight, may_be_led};
+use crate::config::People;
+use crate::domain::{
+    AgentId, Labels, Marked, Marks, OutgoingFile, PersonId, Said, SessionKey, Source,
+};
 use crate::models::{ToolCall, ToolSpec};
 use crate::sandbox::Job;
 
 pub use crate::config::Risk;
+pub(crate) use addresses::Addresses;
 pub(crate) use long_results::{Results, clear as clear_results};
+pub use reading::{Reach, Reading};
 
 /// A tool for models. A single value serves all agents: the scope says whose files, memories and
 /// places a call may touch.
@@ -47,6 +54,12 @@ pub trait Tool: Send + Sync + 'static {
     /// alone.
     fn keeps_long_results(&self) -> bool {
         true
+    }
+
+    /// Where a call with these arguments takes words. A tool that reaches out says where; unless it
+    /// does, the worst is taken.
+    fn reach(&self, _scope: &Scope, _arguments: &Value) -> Option<Reach> {
+        (self.risk() == Risk::Reach).then_some(Reach::Elsewhere)
     }
 
     /// A failure is told in the outcome's text, for the model to act on.
@@ -72,8 +85,13 @@ pub struct Scope {
     pub owns_house: bool,
     /// Set when another agent's turn asked for this turn.
     pub parent: Option<Arc<Parent>>,
+    /// The people of the config, whose numbers stand in results.
+    pub people: Arc<People>,
     /// Long results of this turn.
     pub(crate) results: Arc<Results>,
+    /// What the turn had read before this round of calls. Calls of a round do not know each other's
+    /// results.
+    pub read: Reading,
 }
 
 impl Scope {
@@ -90,7 +108,7 @@ impl Scope {
         // The result of a subagent may be told in the turn of another person, where others write.
         let is_apart = self.parent.is_none() || place.is_private();
         let ids: &[PersonId] = if is_apart { &self.ids } else { &[] };
-        Reader::new(&self.person, ids, place, self.role)
+        Reader::new(&self.person, ids, place, self.role).having_read(self.read.labels)
     }
 
     /// The files of the agent, as the people of the turn may see them.
@@ -107,17 +125,20 @@ impl Scope {
                 Vec::new()
             },
         };
-        let own = if self.role == Role::Owner {
+        // Where others read the answer, their words must not lead to files of an owner.
+        let is_led = may_be_led(Some(place), self.role, self.read.labels);
+        let own = if self.role == Role::Owner && !is_led {
             Sight::Everything
         } else {
             of_people()
         };
-        let siblings = if self.role == Role::Owner && self.owns_house {
+        let siblings = if self.role == Role::Owner && self.owns_house && !is_led {
             Sight::Everything
         } else {
             of_people()
         };
         FileView::new(&self.agent.files, own, siblings, self.results.folder())
+            .having_read(self.read.labels | Labels::of(self.role))
     }
 }
 
@@ -148,8 +169,25 @@ pub enum Relation {
 pub struct Outcome {
     /// For the model.
     pub text: String,
+    /// Where the text comes from.
+    pub form: Form,
+    /// Remarks of the gateway behind the text.
+    pub notes: Vec<String>,
     /// Work for the rooms that run turns.
     pub effects: Vec<Effect>,
+    /// Where the words of the text come from.
+    pub read: Labels,
+}
+
+/// Where the text of a result comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// The tool's own words.
+    Plain,
+    /// Somebody else's.
+    Of(Box<Source>),
+    /// Words of several, with marks already.
+    Marked,
 }
 
 /// Work of a tool within the turn's own transactions, so that a crash repeats none of it: files are
@@ -216,16 +254,74 @@ impl Outcome {
     pub fn say(text: impl Into<String>) -> Self {
         Outcome {
             text: text.into(),
+            form: Form::Plain,
+            notes: Vec::new(),
             effects: Vec::new(),
+            read: Labels::NONE,
         }
+    }
+
+    /// The same with words from somewhere.
+    pub fn labelled(self, read: impl Into<Labels>) -> Self {
+        Outcome {
+            read: self.read | read.into(),
+            ..self
+        }
+    }
+
+    /// Words of somebody else.
+    pub fn of(source: Source, text: impl Into<String>) -> Self {
+        Outcome {
+            form: Form::Of(Box::new(source)),
+            ..Outcome::say(text)
+        }
+    }
+
+    pub fn noting(mut self, note: Option<String>) -> Self {
+        self.notes.extend(note);
+        self
+    }
+
+    /// Words of several.
+    pub fn marked(text: Marked) -> Self {
+        Outcome {
+            form: Form::Marked,
+            ..Outcome::say(text.into_text())
+        }
+    }
+
+    /// The text as a model reads it, for the journal too.
+    pub(crate) fn finished(mut self, marks: &Marks) -> Self {
+        let notes = std::mem::take(&mut self.notes);
+        let text = match std::mem::replace(&mut self.form, Form::Marked) {
+            Form::Plain => marks.escape(&self.text).into_owned(),
+            Form::Of(source) => marks.mark(&Said::new(*source, std::mem::take(&mut self.text))),
+            Form::Marked => std::mem::take(&mut self.text),
+        };
+        let notes = notes
+            .into_iter()
+            .map(|note| marks.mark(&Said::gateway(note)));
+        let all: Vec<String> = Some(text)
+            .filter(|text| !text.is_empty())
+            .into_iter()
+            .chain(notes)
+            .collect();
+        self.text = all.join("\n\n");
+        self
     }
 
     /// An outcome without a text: the effect's result becomes the text.
     fn wish(effect: Effect) -> Self {
         Outcome {
-            text: String::new(),
             effects: vec![effect],
+            ..Outcome::say("")
         }
+    }
+}
+
+impl From<String> for Outcome {
+    fn from(text: String) -> Self {
+        Outcome::say(text)
     }
 }
 
@@ -338,6 +434,14 @@ impl ToolView {
                 call.name
             ));
         }
+        let reach = entry.tool.reach(scope, &call.arguments);
+        if let Err(refusal) = self.decide_reach(scope, reach, &entry.spec.name) {
+            tracing::info!(agent.id = %self.agent.id, tool = %entry.spec.name, turn.read = %scope.read.labels, "refused: it reaches out after untrusted words");
+            return Outcome::say(format!(
+                "The tool `{}` was not run: {refusal}. Go on without it, and tell the person if that matters.",
+                call.name
+            ));
+        }
         if text_bytes(&call.arguments) > MAX_ARGUMENT_BYTES {
             return Outcome::say(format!(
                 "The tool `{}` was not run: its arguments have more than {} MB. Call it with less.",
@@ -350,10 +454,8 @@ impl ToolView {
         let outcome = entry.tool.call(scope, call.arguments.clone()).await;
         let is_kept = entry.tool.keeps_long_results()
             && self.offered().any(|entry| entry.spec.name == "file_read");
-        Outcome {
-            text: long_results::fit(scope, &entry.spec.name, is_kept, outcome.text).await,
-            ..outcome
-        }
+        let outcome = long_results::fit(scope, &entry.spec.name, is_kept, outcome).await;
+        outcome.finished(&self.agent.marks())
     }
 
     fn offered(&self) -> impl Iterator<Item = &Entry> {
@@ -373,6 +475,26 @@ impl ToolView {
             return Ok(());
         };
         policy::for_run(parent, &entry.spec.name, entry.risk, self.role)
+    }
+
+    /// Decides about a call that takes words elsewhere, by what the turn has read. The tool stays
+    /// in the list, because the arguments decide too.
+    fn decide_reach(
+        &self,
+        scope: &Scope,
+        reach: Option<Reach>,
+        tool: &str,
+    ) -> Result<(), policy::Refusal> {
+        let Some(reach) = reach else { return Ok(()) };
+        let parents = self.parent.as_ref().map(|parent| &parent.agent);
+        let rules = std::iter::once(&self.agent).chain(parents);
+        let strictest = rules.map(|agent| agent.tools.after_untrusted).max();
+        let decided =
+            policy::after_reading(strictest.unwrap_or_default(), &scope.read, self.role, reach);
+        if let Ok(policy::Reached::Untrusted) = decided {
+            tracing::info!(agent.id = %self.agent.id, %tool, turn.read = %scope.read.labels, "reaches out after untrusted words");
+        }
+        decided.map(drop)
     }
 }
 
@@ -405,6 +527,9 @@ pub const KNOWN: &[(&str, Risk)] = &[
     ("transcript_search", Risk::Look),
 ];
 
+/// The tool that reaches the people of the turn's own place.
+pub(crate) const FILE_SEND: &str = "file_send";
+
 /// Bytes of a call's arguments. Adapters of remote models have a lower limit for all calls of an
 /// answer.
 const MAX_ARGUMENT_BYTES: usize = 2 * 1024 * 1024;
@@ -432,11 +557,14 @@ fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, Outcome> {
     })
 }
 
-/// The text about a subagent's result.
-pub(crate) fn bounded(mut result: String) -> String {
-    if result.len() > long_results::MAX_RESULT_BYTES {
-        result.truncate(result.floor_char_boundary(long_results::MAX_RESULT_BYTES));
-        result.push_str("\n[cut: the result was longer]");
+/// The result of a subagent, not longer than a model reads.
+pub(crate) fn bounded(mut result: Outcome) -> Outcome {
+    if result.text.len() > long_results::MAX_RESULT_BYTES {
+        let end = result
+            .text
+            .floor_char_boundary(long_results::MAX_RESULT_BYTES);
+        result.text.truncate(end);
+        result.notes.push("cut: the result was longer".to_owned());
     }
     result
 }

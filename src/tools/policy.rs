@@ -6,11 +6,11 @@
 
 use std::fmt;
 
-use super::{Parent, Relation};
+use super::{Parent, Reach, Reading, Relation};
 use crate::access::Role;
 use crate::agents::{Agent, Memory, ToolPolicy};
-use crate::config::{Config, Problem, Risk, Spanned, ToolLimits};
-use crate::domain::nearest;
+use crate::config::{AfterUntrusted, Config, Problem, Risk, Spanned, ToolLimits};
+use crate::domain::{Labels, nearest};
 
 /// A rule against a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,43 @@ pub(crate) enum Refusal {
     /// The parent gave the subagent a shorter list.
     Task,
     Parent(Box<Refusal>),
+    /// The turn has read words that count for less than those of its asker.
+    Untrusted {
+        read: Labels,
+        role: Role,
+        reach: Reach,
+    },
+}
+
+/// An allowed call that takes words elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    Trusted,
+    /// After words that count for less than those of the asker.
+    Untrusted,
+}
+
+/// Decides about a call that takes words elsewhere, by what its turn has read. A web address from a
+/// person with at least the asker's role is trusted whatever the turn has read.
+pub(crate) fn after_reading(
+    rule: AfterUntrusted,
+    read: &Reading,
+    role: Role,
+    reach: Reach,
+) -> Result<Reached, Refusal> {
+    let below = read.labels.below(role);
+    let is_known = matches!(&reach, Reach::Address(address) if read.addresses.has(address));
+    if below.is_empty() || is_known {
+        return Ok(Reached::Trusted);
+    }
+    match rule {
+        AfterUntrusted::Label => Ok(Reached::Untrusted),
+        AfterUntrusted::Refuse => Err(Refusal::Untrusted {
+            read: below,
+            role,
+            reach,
+        }),
+    }
 }
 
 /// The tools of an agent for a person of this role.
@@ -172,7 +209,7 @@ pub(crate) fn check<'a>(
 fn unknown(name: &Spanned<String>, known: &[&str]) -> Problem {
     let advice = match nearest(&name.value, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", known.join(", ")),
+        None => format!("the tools are {}", known.join(", ")),
     };
     Problem::new(name.span.clone(), format!("unknown tool `{}`", name.value))
         .label("no tool has this name")
@@ -211,6 +248,23 @@ impl fmt::Display for Refusal {
                     f,
                     "it writes what everybody who talks to you sees, and you answer {}. `memory_save` keeps something for the people here",
                     role.with_article()
+                )
+            }
+            Refusal::Untrusted { read, role, reach } => {
+                let what = match reach {
+                    Reach::Place => "nothing goes to another place",
+                    Reach::Agent => "nothing goes to another agent",
+                    Reach::Address(_) => {
+                        "no web address is fetched that nobody of that role wrote here"
+                    }
+                    Reach::Everybody => "nothing is written that everybody who talks to you sees",
+                    Reach::Elsewhere => "nothing goes elsewhere",
+                };
+                write!(
+                    f,
+                    "you answer {}, and this conversation has {} in it. After that {what} (`after_untrusted = \"refuse\"`)",
+                    role.with_article(),
+                    read.in_words()
                 )
             }
             Refusal::AgentDenies => f.write_str("the agent's `tools.deny` names it"),

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Effect, OnFinish, Outcome, Risk, Scope, Spawn, Tool, read_arguments};
+use super::{Effect, OnFinish, Outcome, Reach, Risk, Scope, Spawn, Tool, read_arguments};
 use crate::agents::Agent;
 use crate::domain::{AgentId, nearest};
 use crate::models::ToolSpec;
@@ -60,6 +60,14 @@ impl Tool for SpawnTool {
     /// The subagent's own tools bound its effects. Starting a subagent spends the agent's budget.
     fn risk(&self) -> Risk {
         Risk::Change
+    }
+
+    /// A subagent of the agent's own stays within the agent and has read all that its parent has.
+    fn reach(&self, scope: &Scope, arguments: &Value) -> Option<Reach> {
+        let other = arguments["agent"].as_str();
+        other
+            .filter(|agent| agent.trim_start_matches('@') != scope.agent.id.as_str())
+            .map(|_| Reach::Agent)
     }
 
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {

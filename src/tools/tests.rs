@@ -22,8 +22,36 @@ pub(super) fn scope_in(home: &Path) -> Scope {
         role: Role::Owner,
         owns_house: true,
         parent: None,
+        people: Default::default(),
         results: Arc::new(Results::new(home)),
+        read: Reading::default(),
     }
+}
+
+/// The words of a result without the marks of their sources, and notes of the gateway in brackets.
+pub(super) fn without_marks(agent: &Agent, result: &str) -> String {
+    let (plain, marked) = match result.find('⟦') {
+        Some(mark) => result.split_at(mark),
+        None => (result, ""),
+    };
+    let mut words = plain.trim_end_matches("\n\n").to_owned();
+    let said = if marked.is_empty() {
+        Vec::new()
+    } else {
+        agent.marks().read(marked)
+    };
+    for said in said {
+        let is_note = said.by == Source::Gateway;
+        if !words.is_empty() && !words.ends_with('\n') {
+            words.push('\n');
+        }
+        words.push_str(&if is_note {
+            format!("[{}]", said.text)
+        } else {
+            said.text
+        });
+    }
+    words
 }
 
 fn scope_with(policy: ToolPolicy, role: Role) -> Scope {
@@ -147,9 +175,9 @@ fn every_tool_has_a_name_of_its_own() {
 
 #[test]
 fn a_huge_result_is_cut_at_a_character() {
-    let cut = bounded("é".repeat(long_results::MAX_RESULT_BYTES));
-    assert!(cut.ends_with("é\n[cut: the result was longer]"));
-    assert!(cut.len() <= long_results::MAX_RESULT_BYTES + 40);
+    let cut = bounded(Outcome::say("é".repeat(long_results::MAX_RESULT_BYTES)));
+    assert_eq!(cut.notes, ["cut: the result was longer"]);
+    assert!(cut.text.ends_with('é') && cut.text.len() <= long_results::MAX_RESULT_BYTES);
 }
 
 /// A tool of some name and risk that says when it ran.
@@ -223,6 +251,7 @@ fn any_policy() -> impl Strategy<Value = ToolPolicy> {
             profile,
             own,
             max_risk,
+            after_untrusted: Default::default(),
             ceilings,
         })
 }

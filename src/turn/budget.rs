@@ -1,5 +1,8 @@
 //! Decides whether a turn may still spend. Pure: spending and limits go in, a verdict comes out.
 
+use std::fmt;
+use std::time::Duration;
+
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone};
 
 use crate::config::{DayLimits, Money, Price};
@@ -20,7 +23,8 @@ pub(crate) struct Spent {
 pub(crate) enum Limit {
     TokensPerDay,
     CostPerDay,
-    TurnsPerMinute,
+    /// So many are allowed.
+    TurnsPerMinute(u32),
 }
 
 /// The owner of a limit.
@@ -47,6 +51,20 @@ pub(crate) struct Over {
     pub limit: Limit,
     /// Unix milliseconds.
     pub free_at: i64,
+}
+
+impl Over {
+    /// For the operator.
+    pub(crate) fn in_words(&self) -> &'static str {
+        match (self.limit, self.whose) {
+            (Limit::TokensPerDay, Whose::Agents) => "the agent's tokens of the day",
+            (Limit::TokensPerDay, Whose::Persons) => "the person's tokens of the day",
+            (Limit::CostPerDay, Whose::Agents) => "the agent's cost of the day",
+            (Limit::CostPerDay, Whose::Persons) => "the person's cost of the day",
+            (Limit::TurnsPerMinute(_), Whose::Agents) => "the agent's turns in a minute",
+            (Limit::TurnsPerMinute(_), Whose::Persons) => "the person's turns in a minute",
+        }
+    }
 }
 
 /// The limit with the least left decides.
@@ -121,48 +139,75 @@ fn moment<Z: TimeZone>(zone: &Z, at: i64) -> DateTime<Z> {
     )
 }
 
+/// For the log: "the agent has used up its tokens for today".
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whose, its) = match self.whose {
+            Whose::Agents => ("the agent", "its"),
+            Whose::Persons => ("the person", "their"),
+        };
+        match self.limit {
+            Limit::TokensPerDay => write!(f, "{whose} has used up {its} tokens for today"),
+            Limit::CostPerDay => write!(f, "{whose} has used up {its} money for today"),
+            Limit::TurnsPerMinute(_) => write!(f, "{whose} has reached {its} turns a minute"),
+        }
+    }
+}
+
 impl Over {
     /// For the chat.
-    pub(crate) fn told<Z: TimeZone>(&self, zone: &Z) -> String
+    pub(crate) fn told<Z: TimeZone>(&self, zone: &Z, now: i64) -> String
     where
         Z::Offset: std::fmt::Display,
     {
         let free_at = moment(zone, self.free_at);
+        let left = u64::try_from(self.free_at.saturating_sub(now)).unwrap_or_default();
+        let wait = in_words(Duration::from_millis(left));
         match (self.whose, self.limit) {
-            (Whose::Agents, Limit::TurnsPerMinute) => {
-                format!(
-                    "I am asked more than I may answer in a minute. Please ask again after {}.",
-                    free_at.format("%H:%M:%S")
-                )
-            }
-            (Whose::Persons, Limit::TurnsPerMinute) => {
-                format!(
-                    "You ask more than I may answer in a minute. Please ask again after {}.",
-                    free_at.format("%H:%M:%S")
-                )
-            }
+            (Whose::Agents, Limit::TurnsPerMinute(most)) => format!(
+                "I've reached my limit of {} a minute. Try again in {wait}.",
+                answers(most)
+            ),
+            (Whose::Persons, Limit::TurnsPerMinute(most)) => format!(
+                "You've reached your limit of {} a minute. Try again in {wait}.",
+                answers(most)
+            ),
             (Whose::Agents, Limit::TokensPerDay) => {
-                format!("I have used up my tokens for today. {}", again(&free_at))
+                format!("I've used up my tokens for today. {}", again(&free_at))
             }
             (Whose::Agents, Limit::CostPerDay) => {
-                format!("I have used up my money for today. {}", again(&free_at))
+                format!("I've used up my money for today. {}", again(&free_at))
             }
-            (Whose::Persons, _) => format!(
-                "You have used up your tokens for today. {}",
-                again(&free_at)
-            ),
+            (Whose::Persons, _) => {
+                format!("You've used up your tokens for today. {}", again(&free_at))
+            }
         }
     }
+}
+
+fn answers(most: u32) -> String {
+    let noun = if most == 1 { "answer" } else { "answers" };
+    format!("{most} {noun}")
 }
 
 fn again<Z: TimeZone>(free_at: &DateTime<Z>) -> String
 where
     Z::Offset: std::fmt::Display,
 {
-    format!(
-        "Please ask again tomorrow; I am free at {}.",
-        free_at.format("%H:%M")
-    )
+    format!("Try again after {}.", free_at.format("%H:%M (UTC%:z)"))
+}
+
+/// A time to wait as people say it, rounded up: `20 seconds`, `2 hours`.
+pub(crate) fn in_words(time: Duration) -> String {
+    let seconds = time.as_millis().div_ceil(1000).max(1);
+    let (count, unit) = match seconds {
+        0..=90 => (seconds, "second"),
+        91..=5_400 => (seconds.div_ceil(60), "minute"),
+        5_401..=172_800 => (seconds.div_ceil(60 * 60), "hour"),
+        _ => (seconds.div_ceil(24 * 60 * 60), "day"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural}")
 }
 
 #[cfg(test)]

@@ -19,10 +19,10 @@ use tokio::time::Instant;
 
 use crate::access::Role;
 use crate::config::{AgentLimits, ModelRef};
-use crate::domain::{SessionKey, TurnEvent};
+use crate::domain::{Imitation, Labels, Marks, Said, SessionKey, TurnEvent};
 use crate::models::{
     Cut, Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall,
-    Usage, estimate_tokens,
+    Unanswered, Usage, estimate_tokens,
 };
 use crate::tools::{Outcome, Scope, ToolView};
 
@@ -38,6 +38,9 @@ const MOST_CALLS_OF_A_GUEST: usize = 16;
 /// Rounds of a turn with a call cut off in the middle. The model may try again with less, but not
 /// for ever.
 const MOST_CUT_ROUNDS: u32 = 3;
+
+/// The tool with words of the operator.
+const SKILL: &str = "skill";
 
 /// About the tokens of a picture, for estimates.
 const IMAGE_TOKENS: usize = 1500;
@@ -138,7 +141,7 @@ pub(crate) struct ToolPanicked;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TurnError {
     #[error("{0}")]
-    Model(#[from] ModelError),
+    Model(#[from] Unanswered),
     #[error("stopped after {0} steps without an answer")]
     TooManySteps(u32),
     #[error("stopped after {} minutes", .0.as_secs() / 60)]
@@ -195,6 +198,16 @@ impl Run {
 
     pub(crate) fn scope(&self) -> &Scope {
         &self.request.scope
+    }
+
+    /// What the turn has read so far.
+    pub(crate) fn read(&self) -> Labels {
+        self.request.scope.read.labels
+    }
+
+    /// The turn reads something from somewhere.
+    pub(crate) fn has_read(&mut self, labels: Labels) {
+        self.request.scope.read.labels |= labels;
     }
 
     /// The place may have another key by now.
@@ -257,8 +270,11 @@ impl Run {
     }
 
     /// Adds a message for the next model call.
-    pub(crate) fn hear(&mut self, told: String) {
-        self.request.messages.push(ModelMessage::user(told));
+    pub(crate) fn hear(&mut self, told: &[Said]) {
+        let told = self.request.scope.agent.marks().mark_all(told);
+        self.request
+            .messages
+            .push(ModelMessage::user(told.into_text()));
     }
 
     /// Asks the model once. Dropping the future cancels the call.
@@ -438,6 +454,12 @@ impl Run {
     pub(crate) fn take_in(&mut self, round: Round, results: Vec<String>) {
         append_paragraph(&mut self.said, &round.text);
         let results = round.calls.iter().zip(results);
+        let read = &mut self.request.scope.read;
+        let results = results.inspect(|(call, content)| {
+            if call.name == SKILL {
+                read.trust(content);
+            }
+        });
         let results = results
             .map(|(call, content)| ModelMessage::ToolResult {
                 call_id: call.id.clone(),
@@ -473,6 +495,19 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// Shows the next piece of a text, without imitated marks at its beginning: models imitate the
+    /// form of what they read. Returns the piece as it counts.
+    async fn show_clean(&self, held: &mut String, piece: String, marks: &Marks) -> String {
+        held.push_str(&piece);
+        let shown = match marks.imitation(marks.without_imitation(held)) {
+            Imitation::MayBe => return String::new(),
+            Imitation::Not | Imitation::Is { .. } => marks.without_imitation(held).to_owned(),
+        };
+        held.clear();
+        self.show(shown.clone(), true).await;
+        shown
+    }
+
     async fn show(&self, piece: String, is_first: bool) {
         self.shown
             .lock()
@@ -542,7 +577,7 @@ async fn ask_until_answered(
     models: &Models,
     request: &TurnRequest,
     stage: &Stage<'_>,
-) -> Result<Answer, ModelError> {
+) -> Result<Answer, Unanswered> {
     let mut attempts = models.attempts(&request.lineup);
     loop {
         match ask(models, attempts.model(), request, stage).await {
@@ -562,9 +597,10 @@ async fn ask(
     stage: &Stage<'_>,
 ) -> Result<Answer, Failure> {
     let mut text = String::new();
-    let failure = |error, text: &String| Failure {
-        error,
-        said_something: !text.is_empty(),
+    // The beginning, while it may still be an imitated mark.
+    let (mut held, marks) = (String::new(), request.scope.agent.marks());
+    let failure = |error, text: &String| {
+        Failure::new(error, !text.is_empty(), &request.system, &request.messages)
     };
     let mut stream = models
         .stream(&model, model_request(request))
@@ -574,16 +610,22 @@ async fn ask(
         stage.hear();
         match event {
             Ok(ModelEvent::Working) => {}
+            Ok(ModelEvent::Text(piece)) if text.is_empty() => {
+                text = stage.show_clean(&mut held, piece, &marks).await;
+            }
             Ok(ModelEvent::Text(piece)) => {
-                let is_first = text.is_empty();
                 text.push_str(&piece);
-                stage.show(piece, is_first).await;
+                stage.show(piece, false).await;
             }
             Ok(ModelEvent::Done {
                 tool_calls,
                 usage,
                 cut,
             }) => {
+                if text.is_empty() && !marks.without_imitation(&held).trim().is_empty() {
+                    text = held;
+                    stage.show(text.clone(), true).await;
+                }
                 return Ok(Answer {
                     text,
                     tool_calls,
@@ -595,7 +637,7 @@ async fn ask(
             Err(error) => return Err(failure(error, &text)),
         }
     }
-    Err(failure(ModelError::CutOff, &text))
+    Err(failure(ModelError::CutOff.into(), &text))
 }
 
 fn model_request(request: &TurnRequest) -> ModelRequest {

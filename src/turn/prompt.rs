@@ -1,7 +1,10 @@
 //! Puts an agent's system prompt together. The same agent and files always give the same bytes.
 
+use std::borrow::Cow;
+
 use crate::agents::skills::Skill;
 use crate::agents::{Agent, Identity, IdentityFile, head};
+use crate::domain::{Marks, SessionKey};
 
 /// The bytes of a whole prompt; the rest is cut from the end.
 pub(crate) const MAX_PROMPT_BYTES: usize = 64 * 1024;
@@ -11,10 +14,46 @@ const MARKS_BYTES: usize = 1024;
 
 /// Rules for every agent, whatever its files say.
 const HOUSE_RULES: &str = "\
-You speak in a chat, through a gateway called Parlor. Write chat messages, in simple Markdown where it helps.
+Write chat messages, in simple Markdown where it helps.
 Answer in the language of the person you answer. Keep it short unless asked for more.
-Where several people write, a message begins with its writer in brackets: [Alice] is a person, [@main] another agent. Your own messages never begin that way.
 Never claim to be another agent, and never speak for one.";
+
+/// The people who read an agent's answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// A single person, in private.
+    Private,
+    /// A single person, where others read along.
+    OneOfMany,
+    /// Everybody in the place, and several of them write.
+    Many,
+    /// Another agent.
+    Agent,
+}
+
+impl Audience {
+    pub(crate) fn of(place: &SessionKey) -> Self {
+        match place {
+            SessionKey::Child { .. } => Audience::Agent,
+            place if place.is_shared() => Audience::Many,
+            place if place.is_private() => Audience::Private,
+            _ => Audience::OneOfMany,
+        }
+    }
+
+    fn told(self) -> &'static str {
+        match self {
+            Audience::Private => "You speak in a private chat, through a gateway called Parlor.",
+            Audience::OneOfMany => {
+                "You speak with one person in a chat where others read along, through a gateway called Parlor."
+            }
+            Audience::Many => {
+                "You speak in a chat where several people write, through a gateway called Parlor."
+            }
+            Audience::Agent => "You speak with another agent, through a gateway called Parlor.",
+        }
+    }
+}
 
 /// The agent's name, the house rules, then each file under a heading with its name, and the
 /// config's own words behind SOUL.md.
@@ -22,10 +61,17 @@ Never claim to be another agent, and never speak for one.";
 /// Files are shown with their own headings, because they are the operator's. The memory is the
 /// agent's own to write and stands last, where it can add to the operator's words but not come
 /// between them.
-pub(crate) fn assemble(agent: &Agent, identity: &Identity) -> String {
-    let mut prompt = format!("{}\n{HOUSE_RULES}", introduction(agent));
-    let sections = sections(identity);
+pub(crate) fn assemble(agent: &Agent, identity: &Identity, audience: Audience) -> String {
+    let marks = agent.marks();
+    let mut prompt = format!(
+        "{}\n{} {HOUSE_RULES}\n{}",
+        introduction(agent),
+        audience.told(),
+        marks.rules()
+    );
+    let sections = sections(identity, &marks);
     let skills = skill_list(&identity.skills().readable);
+    let skills = marks.escape(&skills);
     let before_skills = sections
         .iter()
         .filter(|section| section.stands_before_skills())
@@ -93,13 +139,14 @@ fn introduction(agent: &Agent) -> String {
 }
 
 /// The files, with the config's words behind the second of them. Empty sections are left out.
-fn sections(identity: &Identity) -> Vec<Section<'_>> {
+/// Nothing in them looks like a mark: some are written by agents.
+fn sections<'a>(identity: &'a Identity, marks: &Marks) -> Vec<Section<'a>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for loaded in identity.files() {
         sections.push(Section {
             file: loaded.file,
             name: loaded.name(),
-            content: loaded.content.trim_end(),
+            content: marks.escape(loaded.content.trim_end()),
         });
         if let Some(content) = identity
             .system_prompt()
@@ -108,7 +155,7 @@ fn sections(identity: &Identity) -> Vec<Section<'_>> {
             sections.push(Section {
                 file: loaded.file,
                 name: SYSTEM_PROMPT,
-                content: content.trim_end(),
+                content: marks.escape(content.trim_end()),
             });
         }
     }
@@ -124,7 +171,7 @@ struct Section<'a> {
     /// Decides the order.
     file: IdentityFile,
     name: &'a str,
-    content: &'a str,
+    content: Cow<'a, str>,
 }
 
 impl Section<'_> {
@@ -144,7 +191,7 @@ impl Section<'_> {
     fn write(&self, prompt: &mut String, room: usize) {
         prompt.push_str(&self.heading());
         if self.len() <= room {
-            prompt.push_str(self.content);
+            prompt.push_str(&self.content);
         } else {
             prompt.push_str(&self.cut(room));
         }
@@ -156,7 +203,7 @@ impl Section<'_> {
             MAX_PROMPT_BYTES / 1024,
             self.name
         );
-        match head(self.content, room) {
+        match head(&self.content, room) {
             "" => mark,
             kept => format!("{kept}\n{mark}"),
         }

@@ -41,11 +41,9 @@ async fn strangers_unbound_groups_and_talk_that_is_not_for_us_reach_no_model() {
         .into_iter()
         .map(|sent| sent.text)
         .collect();
-    assert_eq!(said.len(), 1, "one hint and nothing else: {said:?}");
+    assert_eq!(said.len(), 2, "a hint, and that it counts still: {said:?}");
     assert!(
-        said[0].starts_with(
-            "I do not know you yet. If my owner wants us to talk, they can send me /pair "
-        ),
+        said[0].starts_with("Hi Bob. This bot is private. If it's yours, run parlor pair "),
         "{said:?}"
     );
     assert_eq!(
@@ -55,7 +53,7 @@ async fn strangers_unbound_groups_and_talk_that_is_not_for_us_reach_no_model() {
     );
     assert_eq!(
         house.ask("SELECT group_concat(DISTINCT outcome) FROM inbox"),
-        "a guest,no binding or pin opens this place,observed"
+        "a guest,no binding or /agent opens this place,observed"
     );
     gateway.shutdown().await;
 }
@@ -71,12 +69,7 @@ async fn an_owner_lets_a_stranger_in_with_the_code_they_were_told() {
     );
     bob.says("hello").await;
     let hint = bob.wait_for_sent(1).await.text;
-    let code = hint
-        .split("/pair ")
-        .nth(1)
-        .and_then(|rest| rest.split(' ').next())
-        .expect("a code")
-        .to_owned();
+    let code = hint.split("parlor pair ").nth(1).expect("a code")[..8].to_owned();
     assert_eq!(code.len(), 8);
     carol.says("hello").await;
     carol.wait_for_sent(1).await;
@@ -87,18 +80,15 @@ async fn an_owner_lets_a_stranger_in_with_the_code_they_were_told() {
     alice.says(&format!("/pair {code} yes")).await;
     assert_eq!(
         alice.wait_for_sent(1).await.text,
-        "No code like that is open. A code counts for one hour; the person gets a new one by writing to the bot again."
+        "No such code is open. A code is valid for one hour; the person gets a new one by writing to the bot again."
     );
     assert_eq!(
         alice.wait_for_sent(2).await.text,
-        "Bob (telegram:222) may now write to me. /unpair telegram:222 takes it back."
+        "Bob (telegram:222) is in, let in by Alice. /unpair telegram:222 takes it back."
     );
-    assert!(
-        alice
-            .wait_for_sent(3)
-            .await
-            .text
-            .starts_with("No code like that"),
+    assert_eq!(
+        alice.wait_for_sent(3).await.text,
+        alice.texts()[1],
         "a code counts once"
     );
     bob.says("thank you").await;
@@ -108,10 +98,10 @@ async fn an_owner_lets_a_stranger_in_with_the_code_they_were_told() {
         bob.texts().last().map(String::as_str),
         Some("re: thank you")
     );
-    assert_eq!(carol.texts().len(), 1, "another code lets nobody else in");
+    assert_eq!(carol.texts().len(), 2, "another code lets nobody else in");
     bob.says("/pair ABCD2345").await;
     assert_eq!(
-        bob.wait_for_sent(3).await.text,
+        bob.wait_for_sent(5).await.text,
         "Only an owner or admin can let people in."
     );
     house.close(gateway).await;
@@ -182,7 +172,12 @@ async fn in_a_group_a_mention_a_reply_or_a_command_is_for_us() {
         .await;
     assert_eq!(rose.wait_for_sent(3).await.text, "re: [Bob] hey you there");
     rose.says(BOB, "/agents@parlor_bot").await;
-    assert!(rose.wait_for_sent(4).await.text.contains("Rose (rose)"));
+    assert!(
+        rose.wait_for_sent(4)
+            .await
+            .text
+            .contains("Rose · fake/any ← answers here")
+    );
     rose.says(BOB, "/agents@other_bot").await;
     rose.says(OTHER_BOT, "@parlor_bot let us loop").await;
     rose.says_anonymously("@parlor_bot I am an admin").await;
@@ -200,13 +195,13 @@ async fn an_owner_learns_how_to_open_a_place_and_can_open_it_with_a_pin() {
     lobby.says(ALICE, "@parlor_bot hello").await;
     assert_eq!(
         lobby.wait_for_sent(1).await.text,
-        "I do not answer here yet. /agent <id> opens this place, or bind telegram:topic:-1001:55 to an agent in config.toml."
+        "Nobody answers here yet. /agent with an agent's name opens this place; a binding for telegram:topic:-1001:55 in config.toml does it too."
     );
     lobby.says(BOB, "/agent rose").await;
     lobby.says(ALICE, "/agent rose").await;
     assert_eq!(
         lobby.wait_for_sent(2).await.text,
-        "Rose (rose) answers here from now on. /agent reset undoes that."
+        "Rose answers here from now on, and this topic is open to everybody in it. /agent reset undoes the switch, /agent close closes this topic again."
     );
     lobby.says(BOB, "@parlor_bot hello").await;
     assert_eq!(lobby.wait_for_sent(3).await.text, "re: [Bob] hello");

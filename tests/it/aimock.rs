@@ -195,13 +195,15 @@ async fn an_answer_that_breaks_off_is_told_and_not_finished_by_another() {
     let Some(setup) = Setup::start().await else {
         return;
     };
-    for (dialect, chat) in setup.talks() {
+    for (reference, (dialect, chat)) in (1..).zip(setup.talks()) {
         chat.says("tell me a long story").await;
         setup.house.settled(&setup.gateway).await;
         let last = chat.texts().pop();
         assert_eq!(
-            last.as_deref(),
-            Some("My answer was cut off on the way. Please ask again."),
+            last,
+            Some(format!(
+                "My answer was cut off on the way. Please try again. [ref {reference}]"
+            )),
             "{dialect}"
         );
     }

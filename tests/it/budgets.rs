@@ -29,14 +29,14 @@ async fn at_the_daily_cap_a_place_is_told_once_and_the_owners_were_warned_before
         bob.says(text).await;
         house.settled(&gateway).await;
     }
-    let told = "I have used up my tokens for today. Please ask again tomorrow; I am free at 00:00.";
+    let told = "I've used up my tokens for today. Try again after 00:00 (UTC+00:00).";
     assert_eq!(bob.texts(), ["re: one", "re: two", "re: three", told]);
     alice.says("and me").await;
     alice.says("and me").await;
     house.settled(&gateway).await;
     let texts = alice.texts();
     assert_eq!(texts[1..], [told], "an agent's limit is for owners too");
-    insta::assert_snapshot!(texts[0], @"Main has used 89 % of today's tokens: 224 of 250. At the limit I answer nobody for it until tomorrow. /usage tells who asked; the limit is in config.toml under [agents.main.limits].");
+    insta::assert_snapshot!(texts[0], @"Main has used 89 % of today's tokens: 224 of 250. At 100 % it stops answering until tomorrow. /usage shows who asked; the limit is in config.toml, under [agents.main.limits].");
     assert_eq!(
         house.ask("SELECT count(*) FROM inbox WHERE outcome = 'over budget' AND state = 'refused'"),
         "4"
@@ -91,7 +91,7 @@ async fn money_is_counted_with_the_prices_of_the_model() {
         [
             "re: one",
             "re: two",
-            "I have used up my money for today. Please ask again tomorrow; I am free at 00:00."
+            "I've used up my money for today. Try again after 00:00 (UTC+00:00)."
         ]
     );
     gateway.shutdown().await;
@@ -106,7 +106,7 @@ async fn a_long_turn_counts_while_it_runs_and_is_stopped_at_the_cap() {
     let (bob, _owner) = (house.telegram.dm(BOB), house.telegram.dm(ALICE));
     bob.says("go on for ever").await;
     house.settled(&gateway).await;
-    insta::assert_snapshot!(bob.texts().join("\n"), @"I stopped in the middle. I have used up my tokens for today. Please ask again tomorrow; I am free at 00:00.");
+    insta::assert_snapshot!(bob.texts().join("\n"), @"I had to stop in the middle. I've used up my tokens for today. Try again after 00:00 (UTC+00:00).");
     assert_eq!(
         house.ask("SELECT outcome || ' ' || steps FROM turns"),
         "over budget 2"
@@ -239,7 +239,7 @@ async fn a_turn_that_uses_too_many_tokens_is_stopped() {
     let bob = house.telegram.dm(BOB);
     bob.says("go on for ever").await;
     house.settled(&gateway).await;
-    insta::assert_snapshot!(bob.texts().join("\n"), @"This took more tokens than I may use for one answer, so I stopped. A smaller question may help.");
+    insta::assert_snapshot!(bob.texts().join("\n"), @"This took more tokens than one answer may use, so I stopped. A smaller question may help.");
     assert_eq!(house.model.journal().len(), 3);
     gateway.shutdown().await;
 }
@@ -269,7 +269,7 @@ async fn people_have_limits_of_their_own_and_owners_have_none() {
     assert_eq!((answered("bob"), answered("alice")), (2, 4), "{texts:?}");
     let told: Vec<_> = texts
         .iter()
-        .filter(|text| text.starts_with("You ask more than I may answer in a minute."))
+        .filter(|text| text.starts_with("You've reached your limit of 2 answers a minute."))
         .collect();
     assert_eq!(told.len(), 1, "{texts:?}");
     assert_eq!(
@@ -290,8 +290,7 @@ async fn an_agent_may_answer_so_many_in_a_minute() {
     }
     assert_eq!(house.model.journal().len(), 1);
     assert!(
-        bob.texts()[0]
-            .starts_with("I am asked more than I may answer in a minute. Please ask again after ")
+        bob.texts()[0].starts_with("I've reached my limit of 1 answer a minute. Try again in ")
     );
     assert_eq!(alice.texts().len(), 2);
     gateway.shutdown().await;
@@ -347,45 +346,45 @@ async fn usage_tells_owners_everything_and_others_their_own() {
     topic.says(ALICE, "/usage 7d").await;
     house.settled(&gateway).await;
     insta::assert_snapshot!(alice.texts().pop().unwrap_or_default(), @"
-    Today: 3 turns, 336 tokens, 270 of them cached, cost 0.00039.
+    Today: 3 turns, 336 tokens (270 cached), 0.0004 USD.
 
     By agent:
-    • rose: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
-    • main: 1 turn, 112 tokens, 90 of them cached, cost 0.00013
+    • Rose: 2 turns, 224 tokens (180 cached), 0.0003 USD
+    • Main: 1 turn, 112 tokens (90 cached), 0.0001 USD
 
     By place:
-    • telegram:dm:222: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
-    • telegram:dm:111: 1 turn, 112 tokens, 90 of them cached, cost 0.00013
+    • telegram:dm:222: 2 turns, 224 tokens (180 cached), 0.0003 USD
+    • telegram:dm:111: 1 turn, 112 tokens (90 cached), 0.0001 USD
 
     By person:
-    • telegram:222: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
-    • telegram:111: 1 turn, 112 tokens, 90 of them cached, cost 0.00013
+    • Bob (telegram:222): 2 turns, 224 tokens (180 cached), 0.0003 USD
+    • Alice (telegram:111): 1 turn, 112 tokens (90 cached), 0.0001 USD
 
     By model:
-    • fake/any: 3 turns, 336 tokens, 270 of them cached, cost 0.00039
+    • fake/any: 3 turns, 336 tokens (270 cached), 0.0004 USD
     ");
     insta::assert_snapshot!(bob.texts()[3..].join("\n---\n"), @"
-    Today: 2 turns, 224 tokens, 180 of them cached, cost 0.00026. You may use 1,000 tokens a day; 776 are left.
+    Today: 2 turns, 224 tokens (180 cached), 0.0003 USD. You have 776 of 1,000 tokens left today.
 
     By agent:
-    • rose: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
+    • Rose: 2 turns, 224 tokens (180 cached), 0.0003 USD
     ---
-    The last 30 days: 2 turns, 224 tokens, 180 of them cached, cost 0.00026.
+    The last 30 days: 2 turns, 224 tokens (180 cached), 0.0003 USD.
 
     By agent:
-    • rose: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
+    • Rose: 2 turns, 224 tokens (180 cached), 0.0003 USD
     ");
     insta::assert_snapshot!(topic.texts().pop().unwrap_or_default(), @"
-    The last 7 days: 3 turns, 336 tokens, 270 of them cached, cost 0.00039.
+    The last 7 days: 3 turns, 336 tokens (270 cached), 0.0004 USD.
 
     By agent:
-    • rose: 2 turns, 224 tokens, 180 of them cached, cost 0.00026
-    • main: 1 turn, 112 tokens, 90 of them cached, cost 0.00013
+    • Rose: 2 turns, 224 tokens (180 cached), 0.0003 USD
+    • Main: 1 turn, 112 tokens (90 cached), 0.0001 USD
 
     By model:
-    • fake/any: 3 turns, 336 tokens, 270 of them cached, cost 0.00039
+    • fake/any: 3 turns, 336 tokens (270 cached), 0.0004 USD
 
-    In private I also tell it by place and person.
+    In a private chat I also show it by place and by person.
     ");
     gateway.shutdown().await;
 
@@ -395,44 +394,77 @@ async fn usage_tells_owners_everything_and_others_their_own() {
             .output()
             .await
             .expect("it runs");
-        String::from_utf8(output.stdout).expect("text")
+        let today = chrono::Local::now().date_naive().to_string();
+        let text = String::from_utf8(output.stdout).expect("text");
+        text.replace(&today, "DAY")
     };
     insta::assert_snapshot!(usage(&["usage"]).await, @"
-    BY      NAME             TURNS  INPUT  CACHED  OUTPUT     COST
-    all                          3    315     270      21  0.00039
-    agent   rose                 2    210     180      14  0.00026
-    agent   main                 1    105      90       7  0.00013
-    place   telegram:dm:222      2    210     180      14  0.00026
-    place   telegram:dm:111      1    105      90       7  0.00013
-    person  telegram:222         2    210     180      14  0.00026
-    person  telegram:111         1    105      90       7  0.00013
-    model   fake/any             3    315     270      21  0.00039
+    Today (DAY): 3 turns, 336 tokens, 0.00039 USD
+
+    AGENT        TURNS  INPUT  CACHED  OUTPUT         COST
+    Rose (rose)      2    210     180      14  0.00026 USD
+    Main (main)      1    105      90       7  0.00013 USD
+
+    PLACE                    TURNS  INPUT  CACHED  OUTPUT         COST
+    Bob (telegram:dm:222)        2    210     180      14  0.00026 USD
+    Alice (telegram:dm:111)      1    105      90       7  0.00013 USD
+
+    PERSON                TURNS  INPUT  CACHED  OUTPUT         COST
+    Bob (telegram:222)        2    210     180      14  0.00026 USD
+    Alice (telegram:111)      1    105      90       7  0.00013 USD
+
+    MODEL     TURNS  INPUT  CACHED  OUTPUT         COST
+    fake/any      3    315     270      21  0.00039 USD
     ");
-    insta::assert_snapshot!(usage(&["usage", "7d", "--by", "agent", "--json"]).await, @r#"
+    insta::assert_snapshot!(usage(&["usage", "--by", "agent", "--json"]).await, @r#"
     {
-      "period": "7d",
+      "period": "today",
+      "since": "DAY",
+      "total": {
+        "turns": 3,
+        "input_tokens": 315,
+        "cached_tokens": 270,
+        "output_tokens": 21,
+        "cost": {
+          "amount": "0.00039",
+          "currency": "USD"
+        }
+      },
       "by": {
         "agent": [
           {
-            "name": "rose",
+            "id": "rose",
+            "name": "Rose",
             "turns": 2,
             "input_tokens": 210,
             "cached_tokens": 180,
             "output_tokens": 14,
-            "cost_micros": 260
+            "cost": {
+              "amount": "0.00026",
+              "currency": "USD"
+            }
           },
           {
-            "name": "main",
+            "id": "main",
+            "name": "Main",
             "turns": 1,
             "input_tokens": 105,
             "cached_tokens": 90,
             "output_tokens": 7,
-            "cost_micros": 130
+            "cost": {
+              "amount": "0.00013",
+              "currency": "USD"
+            }
           }
         ]
       }
     }
     "#);
+    insta::assert_snapshot!(usage(&["usage", "--since", "3d", "--by", "person", "--csv"]).await, @"
+    by,id,name,turns,input_tokens,cached_tokens,output_tokens,cost,currency
+    person,telegram:222,Bob,2,210,180,14,0.00026,USD
+    person,telegram:111,Alice,1,105,90,7,0.00013,USD
+    ");
     house.tell("DELETE FROM spending");
-    assert_eq!(usage(&["usage", "30d"]).await, "Nothing was spent.\n");
+    assert_eq!(usage(&["usage"]).await, "Today (DAY): nothing was used.\n");
 }

@@ -25,7 +25,7 @@ fallback = ["fake/spare"]
 who = "guest"
 name = "Rose"
 emoji = "🌹"
-model = "offline"
+model = "demo"
 [[bindings]]
 match = "telegram:group:-1001"
 agent = "main"
@@ -107,11 +107,11 @@ async fn models_are_listed_with_what_they_are_here() {
     • fake/big
     • fake/a-model-with-a-name-that-is-far-too-long-for-any-button
 
-    /model fake/spare would choose that one for this place.
+    /model fake/spare switches to that one.
     ");
     assert_snapshot!(talk.bob("/model").await, @"
     ☕ Main uses fake/any here (default_model).
-    /model fake/spare would choose that one for this place.
+    /model fake/spare switches to that one.
     ");
     talk.bob("/model fake/big").await;
     assert_snapshot!(talk.bob("/models").await, @"
@@ -126,7 +126,7 @@ async fn models_are_listed_with_what_they_are_here() {
     talk.bob("/agent rose").await;
     assert_snapshot!(talk.bob("/model").await, @"
     🌹 Rose uses fake/big here (chosen here with /model).
-    /model reset goes back to offline.
+    /model reset goes back to demo.
     ");
     talk.stop().await;
 }
@@ -135,7 +135,7 @@ async fn models_are_listed_with_what_they_are_here() {
 #[tokio::test]
 async fn a_chosen_model_lasts_until_reset_or_new_also_over_a_restart() {
     let mut talk = Talk::in_topic(5).await;
-    assert_snapshot!(talk.bob("/model FAKE/big").await, @"☕ Main uses fake/big here from now on. /model reset undoes that, and so does /new.");
+    assert_snapshot!(talk.bob("/model FAKE/big").await, @"☕ Main uses fake/big here from now on. /model reset or /new undoes that.");
     assert_snapshot!(talk.bob("/model fake/big").await, @"☕ Main already uses fake/big here.");
     talk.restart().await;
     talk.bob("hello").await;
@@ -145,15 +145,20 @@ async fn a_chosen_model_lasts_until_reset_or_new_also_over_a_restart() {
             .ask("SELECT model FROM turns ORDER BY id DESC LIMIT 1"),
         "fake/big"
     );
+    let gateway = talk.gateway.as_ref().expect("it is open");
+    talk.house.settled(gateway).await;
     assert_snapshot!(talk.bob("/status").await, @"
-    ☕ Main (main) answers here in “A topic” with fake/big (chosen here with /model).
-    The conversation has 2 messages; 0 answers under way.
-    The last answer came from fake/big: 105 tokens read, 90 of them from the provider's cache, 7 written.
+    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    ☕ Main uses fake/big here (chosen here with /model).
+    This conversation has 2 messages.
+    Nothing is being written here, and nothing waits.
+    You have used 112 tokens today.
+    The last turn has read: a guest's words.
     ");
     assert!(
         talk.bob("/whoami")
             .await
-            .contains("Its model is fake/big (chosen here with /model).")
+            .contains("☕ Main uses fake/big here (chosen here with /model).")
     );
     let elsewhere = talk.house.telegram.forum(-1001).topic(6, "Elsewhere");
     elsewhere.says(BOB, "hello").await;
@@ -179,9 +184,9 @@ async fn a_chosen_model_lasts_until_reset_or_new_also_over_a_restart() {
 #[tokio::test]
 async fn a_model_that_is_not_there_is_answered_with_those_that_are() {
     let mut talk = Talk::in_topic(5).await;
-    assert_snapshot!(talk.bob("/model fake/bgi").await, @"☕ Main has no model fake/bgi. Did you mean /model fake/big? /models lists all.");
-    assert_snapshot!(talk.bob("/model openai/gpt-5.4").await, @"☕ Main has no model openai/gpt-5.4. There are: fake/any, fake/spare, fake/big, fake/a-model-with-a-name-that-is-far-too-long-for-any-button.");
-    assert_snapshot!(talk.bob("/model #0123").await, @"This model is no longer there. /models lists what is.");
+    assert_snapshot!(talk.bob("/model fake/bgi").await, @"☕ Main has no model fake/bgi. Did you mean /model fake/big? /models lists all of them.");
+    assert_snapshot!(talk.bob("/model openai/gpt-5.4").await, @"☕ Main has no model openai/gpt-5.4. It can use fake/any, fake/spare, fake/big, fake/a-model-with-a-name-that-is-far-too-long-for-any-button.");
+    assert_snapshot!(talk.bob("/model #0123").await, @"That model is no longer offered. /models lists the others.");
     assert_eq!(talk.house.ask("SELECT count(*) FROM model_overrides"), "0");
     talk.stop().await;
 }
@@ -189,9 +194,9 @@ async fn a_model_that_is_not_there_is_answered_with_those_that_are() {
 #[tokio::test]
 async fn a_locked_place_keeps_its_model_but_for_owners() {
     let mut talk = Talk::in_topic(9).await;
-    assert_snapshot!(talk.bob("/model fake/big").await, @"This place is locked; only an owner can change its model.");
-    assert_snapshot!(talk.bob("/model reset").await, @"This place is locked; only an owner can change its model.");
-    assert_snapshot!(talk.says(ALICE, "/model fake/big").await, @"🌹 Rose uses fake/big here from now on. /model reset undoes that, and so does /new.");
+    assert_snapshot!(talk.bob("/model fake/big").await, @"This place is locked; only an owner or admin can change its model.");
+    assert_snapshot!(talk.bob("/model reset").await, @"This place is locked; only an owner or admin can change its model.");
+    assert_snapshot!(talk.says(ALICE, "/model fake/big").await, @"🌹 Rose uses fake/big here from now on. /model reset or /new undoes that.");
     talk.bob("hello").await;
     assert_eq!(talk.asked(), "big");
     talk.stop().await;
@@ -212,7 +217,7 @@ async fn a_press_chooses_like_the_command_also_after_a_restart() {
         "all but the one in use"
     );
     talk.restart().await;
-    assert_snapshot!(talk.presses(&format!("fake/{LONG}")).await, @"☕ Main uses fake/a-model-with-a-name-that-is-far-too-long-for-any-button here from now on. /model reset undoes that, and so does /new.");
+    assert_snapshot!(talk.presses(&format!("fake/{LONG}")).await, @"☕ Main uses fake/a-model-with-a-name-that-is-far-too-long-for-any-button here from now on. /model reset or /new undoes that.");
     talk.bob("hello").await;
     assert_eq!(talk.asked(), LONG);
     talk.bob("/model").await;
@@ -234,10 +239,10 @@ async fn what_is_no_longer_offered_says_so() {
         .configure("", &TEAM.replacen("models = ", "#", 1));
     talk.gateway = Some(talk.house.open().await);
     talk.place.presses(BOB, list.message_id, &long).await;
-    assert_snapshot!(talk.next().await, @"This model is no longer there. /models lists what is.");
+    assert_snapshot!(talk.next().await, @"That model is no longer offered. /models lists the others.");
     assert_snapshot!(talk.bob("/model").await, @"
     ☕ Main uses fake/any here (default_model).
-    /model fake/spare would choose that one for this place.
+    /model fake/spare switches to that one.
     fake/big was chosen here, but it is no longer offered.
     ");
     talk.bob("hello").await;

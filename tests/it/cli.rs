@@ -74,6 +74,7 @@ async fn init_writes_the_team_and_keeps_what_is_there() {
     created agents/rose/IDENTITY.md
     created agents/rose/skills/tighten/SKILL.md
     created skills/thread-summary/SKILL.md
+    created config.schema.json
     created config.toml
     kept    agents/rose/SOUL.md
     ");
@@ -90,65 +91,70 @@ async fn init_writes_the_team_and_keeps_what_is_there() {
     );
 }
 
-/// The whole way of a first command: a home is made, and two topics have two agents.
+/// The whole way of a first command: a home is made, and two topics have two agents. Answers alone
+/// are printed.
 #[tokio::test]
 async fn piped_chat_answers_each_line_once_in_two_topics() {
     let home = tempfile::tempdir().expect("a folder");
     let input = "hello\n/topic writing\nhello again\n\n/topic\nstill there?\n/quit\nunheard\n";
     let ran = run_with_input(home.path(), &["chat"], input).await;
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert_snapshot!(ran.stdout, @r#"
-    ☕ Main: Main here, as Parlor's offline stand-in: with no real model I only echo. You said: “hello”. My soul begins: “Come in, sit down, tell me what you need; I will help, or fetch the one who can.” For a real model, add a `[providers.…]` section and `default_model = "provider/model"` to config.toml.
-    You are in local:home:writing now.
-    🌹 Rose: Rose here, as Parlor's offline stand-in: with no real model I only echo. You said: “hello again”. My soul begins: “Every sentence pays its rent or moves out.” For a real model, add a `[providers.…]` section and `default_model = "provider/model"` to config.toml.
-    You are in local:home now.
-    ☕ Main: Main, offline stand-in. You said: “still there?” This is message 2 here.
-    "#);
+    assert_eq!(ran.code, 0);
+    assert_snapshot!(ran.stderr, @"
+    You're in writing now. 🌹 Rose answers here.
+    You're back in the main chat. ☕ Main answers here.
+    ");
+    assert_eq!(ran.stdout.lines().count(), 3, "{}", ran.stdout);
+    assert_eq!(turns(home.path()), "main, rose, main");
+}
+
+/// Who answered, in order.
+fn turns(home: &std::path::Path) -> String {
+    crate::support::house::ask(
+        home,
+        "SELECT group_concat(slug, ', ') FROM (SELECT slug FROM turns JOIN agents ON uid = agent_uid ORDER BY turns.id)",
+    )
 }
 
 #[tokio::test]
 async fn help_in_a_terminal_also_tells_what_only_the_terminal_knows() {
     let home = tempfile::tempdir().expect("a folder");
     let ran = run_with_input(home.path(), &["chat"], "/help\n").await;
-    let last_two: Vec<&str> = ran.stdout.lines().rev().take(2).collect();
-    assert_snapshot!(last_two.join("\n"), @"
-    In this terminal also: /topic NAME walks to another topic, /topic alone back, /quit leaves.
-    - /unpair `ID`: take back that a person was let in
-    ");
+    let last = ran.stdout.lines().last().unwrap_or_default();
+    assert_snapshot!(last, @"In this terminal also: /topic NAME walks to another topic and /topic alone back, /topics lists them, /quit leaves.");
 }
 
-/// S3.29: the same place after a restart.
+/// `--agent` is for this run: nothing is said about it, and nothing is pinned.
 #[tokio::test]
-async fn chat_as_an_agent_stays_with_that_agent() {
+async fn chat_with_an_agent_pins_nothing() {
     let home = fresh_home().await;
-    let first = run_with_input(
+    let shed = |arguments: &'static [&'static str], lines: &'static str| {
+        let arguments: Vec<&str> = ["chat", "--topic", "shed"]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
+        let home = home.path();
+        async move { run_with_input(home, &arguments, lines).await }
+    };
+    let first = shed(&["-a", "ada"], "hi\nand again\n").await;
+    assert_eq!((first.code, first.stderr.as_str()), (0, ""));
+    assert_eq!(first.stdout.lines().count(), 2, "{}", first.stdout);
+    shed(&[], "who are you\n").await;
+    assert_eq!(turns(home.path()), "ada, ada, main");
+    // What the person says during the run counts.
+    shed(&["-a", "ada"], "/agent rose\nhello\n").await;
+    shed(&[], "still you?\n").await;
+    shed(&["-a", "ada"], "and you?\n").await;
+    assert_eq!(turns(home.path()), "ada, ada, main, rose, rose, ada");
+    let pins = crate::support::house::ask(
         home.path(),
-        &["chat", "-a", "ada", "--topic", "shed"],
-        "hi\n",
-    )
-    .await;
-    assert_snapshot!(first.stdout, @r#"
-    🛠️ Ada (ada) answers here from now on. `/agent reset` undoes that.
-    🛠️ Ada: Ada here, as Parlor's offline stand-in: with no real model I only echo. You said: “hi”. My soul begins: “Show me the exact error; the theory can wait until we have read it.” For a real model, add a `[providers.…]` section and `default_model = "provider/model"` to config.toml.
-    "#);
-    let second = run_with_input(
-        home.path(),
-        &["chat", "--topic", "shed"],
-        "who are you\nwhat time is it\nuse now {}\n",
-    )
-    .await;
-    let first_line = second.stdout.lines().next().unwrap_or_default();
-    assert_snapshot!(first_line, @"🛠️ Ada: Ada, offline stand-in. You said: “who are you”. This is message 2 here.");
-    assert_eq!(
-        second
-            .stdout
-            .lines()
-            .filter(|line| line.contains("`now` says: “20"))
-            .count(),
-        2,
-        "{}",
-        second.stdout
+        "SELECT group_concat(slug) FROM pins JOIN agents ON uid = agent_uid",
     );
+    assert_eq!(pins, "rose");
+}
+
+#[tokio::test]
+async fn chat_refuses_agents_and_topics_that_do_not_exist() {
+    let home = fresh_home().await;
     let unknown = run_with_input(home.path(), &["chat", "-a", "rosa"], "").await;
     assert_eq!(
         (unknown.code, unknown.stdout.as_str()),
@@ -160,7 +166,11 @@ async fn chat_as_an_agent_stays_with_that_agent() {
     assert_eq!(unknown.code, 2);
     assert_snapshot!(unknown.stderr, @"error: a topic is written with a-z, 0-9, - and _, not `Not A Topic`");
     let unknown = run_with_input(home.path(), &["chat"], "/topic Not A Topic\n").await;
-    assert_snapshot!(unknown.stdout, @"a topic is written with a-z, 0-9, - and _, not `Not A Topic`.");
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (1, ""));
+    assert_snapshot!(unknown.stderr, @"
+    a topic is written with a-z, 0-9, - and _, not `Not A Topic`.
+    error: a line was not answered
+    ");
 }
 
 /// S1.59: until somebody chooses, the default; afterwards the choice, also when there is another
@@ -168,35 +178,19 @@ async fn chat_as_an_agent_stays_with_that_agent() {
 #[tokio::test]
 async fn a_place_without_a_binding_keeps_the_agent_that_was_chosen() {
     let home = fresh_home().await;
-    let speaker = |printed: &str| {
-        printed
-            .lines()
-            .last()
-            .and_then(|line| line.split_once(':'))
-            .map(|(name, _)| name.to_owned())
-    };
     let shed =
         |lines: &'static str| run_with_input(home.path(), &["chat", "--topic", "shed"], lines);
-    assert_eq!(
-        speaker(&shed("hello\n").await.stdout).as_deref(),
-        Some("☕ Main")
-    );
-    assert_eq!(
-        speaker(&shed("/agent ada\nhello\n").await.stdout).as_deref(),
-        Some("🛠️ Ada")
-    );
+    shed("hello\n").await;
+    shed("/agent ada\nhello\n").await;
     assert_eq!(
         run(home.path(), &["agent", "default", "rose"]).await.code,
         0
     );
+    shed("still you?\n").await;
+    run_with_input(home.path(), &["chat", "--topic", "attic"], "hello\n").await;
     assert_eq!(
-        speaker(&shed("still you?\n").await.stdout).as_deref(),
-        Some("🛠️ Ada")
-    );
-    let attic = run_with_input(home.path(), &["chat", "--topic", "attic"], "hello\n").await;
-    assert_eq!(
-        speaker(&attic.stdout).as_deref(),
-        Some("🌹 Rose"),
+        turns(home.path()),
+        "main, ada, ada, rose",
         "a new place has the new default"
     );
 }
@@ -206,10 +200,10 @@ async fn a_place_without_a_binding_keeps_the_agent_that_was_chosen() {
 async fn agent_list_shows_who_is_there() {
     let home = fresh_home().await;
     assert_snapshot!(run(home.path(), &["agent", "list"]).await.stdout, @"
-    ID    NAME     MODEL    SKILLS  BINDINGS  MEMORIES  STATE
-    main  ☕ Main  offline  1       0         0         default
-    rose  🌹 Rose  offline  2       1         0
-    ada   🛠️ Ada   offline  2       1         0
+    ID    NAME     MODEL  SKILLS  PLACES  MEMORIES  STATE
+    main  ☕ Main  demo        1       0         0  default
+    rose  🌹 Rose  demo        2       1         0
+    ada   🛠️ Ada   demo        2       1         0
     ");
     let json = run(home.path(), &["agent", "list", "--json"]).await.stdout;
     let rows: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -223,7 +217,7 @@ async fn agent_info_says_where_each_file_comes_from() {
     let home = fresh_home().await;
     assert_snapshot!(run(home.path(), &["agent", "info", "rose"]).await.stdout, @"
     🌹 Rose (rose)
-    model: offline
+    model: demo
     first turn: not yet
     IDENTITY.md: own
     SOUL.md: own
@@ -239,7 +233,7 @@ async fn agent_info_says_where_each_file_comes_from() {
     tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
     tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
     tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
-    bindings: local:home:writing
+    bound: writing (local:home:writing)
     last error: none
     ");
     let json: serde_json::Value = serde_json::from_str(
@@ -329,10 +323,12 @@ async fn agent_prompt_prints_the_same_bytes_until_something_changes() {
 async fn route_explain_tells_every_rule_and_the_winner() {
     let home = fresh_home().await;
     assert_snapshot!(run(home.path(), &["route", "explain", "local:home:writing"]).await.stdout, @"
-    local:home:writing goes to rose
+    Rose answers in writing (local:home:writing). A binding for `local:home:writing` in config.toml gives this topic to Rose.
+    Asked for local:you, an owner.
+
+    local:home:writing belongs to rose
     because of bindings[0]: exact topic local:home:writing
 
-    person: local:you
     name: writing
 
     pin          local:home:writing  no pin
@@ -342,7 +338,7 @@ async fn route_explain_tells_every_rule_and_the_winner() {
     platform     local               no binding
     default      default_agent       main: not needed
 
-    model: offline (default_model)
+    model: demo (default_model)
     ");
     run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent ada\n").await;
     let pinned = run(
@@ -358,7 +354,7 @@ async fn route_explain_tells_every_rule_and_the_winner() {
         .await
         .stdout;
     assert!(
-        anybody.contains("person: nobody in particular; --user names one\n"),
+        anybody.contains("Asked for a guest; --user names a person, --as a role.\n"),
         "{anybody}"
     );
     assert!(
@@ -419,7 +415,7 @@ agent = "rosa"
       |
       = help: did you mean `default_agent`?
 
-    error: `token` stands in the config file itself
+    error: `token` is in the config file itself
      --> HOME/config.toml:4:9
       |
     4 | token = ********************
@@ -435,27 +431,30 @@ agent = "rosa"
       |
       = help: did you mean `name`?
 
-    error: `telegram:topic:100123:7` is nothing a binding can match
+    error: `telegram:topic:100123:7` is not a place that a binding can match
       --> HOME/config.toml:10:9
        |
     10 | match = "telegram:topic:100123:7"
-       |         ^^^^^^^^^^^^^^^^^^^^^^^^^ `100123` is no id of a group
+       |         ^^^^^^^^^^^^^^^^^^^^^^^^^ `100123` is not the id of a group
        |
        = help: group ids are negative; /whoami prints the key to paste
 
-    error: this rule is exactly as strong as bindings[1]
+    error: two bindings for the same place: rose (line 14) and main (here)
       --> HOME/config.toml:18:9
        |
+    14 | match = "telegram:group:-5"
+       |         ------------------- the first one
+    ...
     18 | match = "telegram:group:-5"
-       |         ^^^^^^^^^^^^^^^^^^^ `telegram:group:-5` is already taken
+       |         ^^^^^^^^^^^^^^^^^^^ line 14 has `telegram:group:-5` already
        |
-       = help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
+       = help: delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`
 
-    error: `telegram:group:6` is nothing a binding can match
+    error: `telegram:group:6` is not a place that a binding can match
       --> HOME/config.toml:22:9
        |
     22 | match = "telegram:group:6"
-       |         ^^^^^^^^^^^^^^^^^^ `6` is no id of a group
+       |         ^^^^^^^^^^^^^^^^^^ `6` is not the id of a group
        |
        = help: group ids are negative; /whoami prints the key to paste
 
@@ -465,9 +464,9 @@ agent = "rosa"
     23 | agent = "rosa"
        |         ^^^^^^ no agent has this id
        |
-       = help: did you mean `rose`? Otherwise declare it under [agents.rosa]
+       = help: did you mean `rose`? If not, add a section [agents.rosa]
 
-    7 problems in config.toml; nothing was started.
+    7 problems in config.toml.
     "#);
 }
 
@@ -482,7 +481,17 @@ async fn config_check_notes_secrets_that_are_missing_here() {
         (ran.code, ran.stdout.as_str()),
         (0, "config.toml is fine: 1 agent, 0 bindings.\n")
     );
-    assert_snapshot!(ran.stderr, @"note: the environment variable TELEGRAM_BOT_TOKEN is not set; `parlor run` needs it");
+    assert_snapshot!(ran.stderr, @r#"
+    warning: the environment variable TELEGRAM_BOT_TOKEN is not set
+     --> HOME/config.toml:2:17
+      |
+    2 | token = { env = "TELEGRAM_BOT_TOKEN" }
+      |                 ^^^^^^^^^^^^^^^^^^^^ the secret is looked for here
+      |
+      = help: set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = "…" }
+
+    `parlor run` would not start on this machine: a secret is missing.
+    "#);
     let run = run(home.path(), &["run"]).await;
     assert_eq!(run.code, 1);
     assert_snapshot!(run.stderr, @r#"
@@ -490,11 +499,11 @@ async fn config_check_notes_secrets_that_are_missing_here() {
      --> HOME/config.toml:2:17
       |
     2 | token = { env = "TELEGRAM_BOT_TOKEN" }
-      |                 ^^^^^^^^^^^^^^^^^^^^ needed for this
+      |                 ^^^^^^^^^^^^^^^^^^^^ the secret is looked for here
       |
-      = help: export it before starting, or use { file = "…" }
+      = help: set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = "…" }
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml. Parlor was not started.
     "#);
 }
 
@@ -504,38 +513,6 @@ async fn a_home_without_a_config_says_what_to_do() {
     let ran = run(home.path(), &["config", "check"]).await;
     assert_eq!(ran.code, 1);
     assert_snapshot!(ran.stderr, @"error: There is no config file at HOME/config.toml. Run `parlor init` to write one.");
-}
-
-#[tokio::test]
-async fn help_lists_every_verb() {
-    let home = tempfile::tempdir().expect("a folder");
-    assert_snapshot!(run(home.path(), &["--help"]).await.stdout, @"
-    One bot, a room for every agent: a chat gateway that gives each topic to its own agent.
-
-    Usage: parlor [OPTIONS] [COMMAND]
-
-    Commands:
-      run       Run the gateway, until Ctrl-C or SIGTERM (also without any verb)
-      chat      Talk to the agents in this terminal
-      init      Write a home folder with the team that ships; keeps every file that is there
-      config    Check the config
-      route     Explain routing
-      agent     Look at agents, add, change and remove them
-      skill     Look at skills: who has which, and whether they are written well
-      remember  Have an agent remember something
-      recall    Find what an agent remembers, or without an agent what is global
-      memory    List, export and import memories; earlier versions of MEMORY.md
-      pair      Let a person in with the code the bot told, list people, take a pairing back
-      security  Look for what is more open than it may seem
-      failed    Look at what could not be delivered, or have it sent again
-      usage     Tell what was used, and what it cost where prices are known
-
-    Options:
-          --home <DIR>  The home folder, which has everything; ~/.parlor unless named [env: PARLOR_HOME]
-      -h, --help        Print help
-      -V, --version     Print version
-    ");
-    assert_eq!(run(home.path(), &["frobnicate"]).await.code, 2);
 }
 
 /// Rules are counted as the file has them, also behind one that is left out for a problem of its
@@ -557,9 +534,9 @@ async fn config_check_counts_rules_as_the_file_does() {
         .filter(|line| line.starts_with("error: "))
         .collect();
     assert_snapshot!(headings.join("\n"), @"
-    error: `nothing` is no value for `kind`
-    error: `vision`: expected `true`, `false` or a list of models
+    error: `kind` cannot be `nothing`
+    error: `vision` must be `true`, `false` or a list of models
     error: unknown agent `nobody`
-    error: this rule is exactly as strong as bindings[1]
+    error: two bindings for the same place, both to main: in line 8 and here
     ");
 }

@@ -15,7 +15,7 @@ emoji = "☕"
 who = "guest"
 name = "Rose"
 emoji = "🌹"
-model = "offline"
+model = "demo"
 [agents.night-desk]
 who = "guest"
 name = "Night Desk"
@@ -87,29 +87,29 @@ impl Talk {
 async fn agent_shows_switches_and_resets() {
     let mut talk = Talk::in_topic(5).await;
     assert_snapshot!(talk.alice("/agent").await, @"
-    ☕ Main (main) answers here (bindings[0]: group telegram:group:-1001).
-    /agent rose would give the place to 🌹 Rose; /agents lists everyone.
+    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    /agent rose switches to 🌹 Rose; /agents lists everyone.
     ");
     assert_snapshot!(talk.alice("/agents").await, @"
-    • ☕ Main (main), fake/any ← answers here
-    • 🌹 Rose (rose), offline
-    • Night Desk (night-desk), fake/any
+    • ☕ Main · fake/any ← answers here
+    • 🌹 Rose · demo model (echoes only)
+    • Night Desk (night-desk) · fake/any
 
-    /agent <id> gives this place to another.
+    /agent rose switches to 🌹 Rose.
     ");
-    assert_snapshot!(talk.alice("/agent night desk").await, @"Night Desk (night-desk) answers here from now on. /agent reset undoes that.");
-    assert_snapshot!(talk.alice("/agent NIGHT-DESK").await, @"Night Desk (night-desk) already answers here.");
+    assert_snapshot!(talk.alice("/agent night desk").await, @"Night Desk answers here from now on. /agent reset undoes that.");
+    assert_snapshot!(talk.alice("/agent NIGHT-DESK").await, @"Night Desk already answers here.");
     talk.alice("hello").await;
     assert_eq!(talk.asked(), "You are Night Desk (agent id: night-desk).");
     assert_snapshot!(talk.alice("/agents").await, @"
-    • ☕ Main (main), fake/any
-    • 🌹 Rose (rose), offline
-    • Night Desk (night-desk), fake/any ← answers here
+    • ☕ Main · fake/any
+    • 🌹 Rose · demo model (echoes only)
+    • Night Desk (night-desk) · fake/any ← answers here
 
-    /agent <id> gives this place to another.
+    /agent main switches to ☕ Main.
     ");
-    assert_snapshot!(talk.alice("/agent reset").await, @"☕ Main (main) answers here again (bindings[0]: group telegram:group:-1001).");
-    assert_snapshot!(talk.alice("/agent reset").await, @"Nothing was switched here. ☕ Main (main) answers (bindings[0]: group telegram:group:-1001).");
+    assert_snapshot!(talk.alice("/agent reset").await, @"The switch is undone. ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.");
+    assert_snapshot!(talk.alice("/agent reset").await, @"Nothing was switched here. ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.");
     talk.alice("hello again").await;
     assert_eq!(talk.asked(), "You are Main ☕ (agent id: main).");
     talk.end().await;
@@ -121,11 +121,11 @@ async fn a_near_miss_switches_nothing_and_is_suggested() {
     let mut talk = Talk::in_topic(5).await;
     assert_snapshot!(talk.alice("/agent ros").await, @"No agent is called ros. Did you mean /agent rose?");
     assert_snapshot!(talk.alice("/agent night").await, @"No agent is called night. Did you mean /agent night-desk?");
-    assert_snapshot!(talk.alice("/agent xyzzy").await, @"No agent is called xyzzy. There are: main, rose, night-desk.");
+    assert_snapshot!(talk.alice("/agent xyzzy").await, @"No agent is called xyzzy. You can choose main, rose, night-desk.");
     assert_snapshot!(talk.alice("/agnet rose").await, @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
     assert_snapshot!(talk.alice("/agent").await, @"
-    ☕ Main (main) answers here (bindings[0]: group telegram:group:-1001).
-    /agent rose would give the place to 🌹 Rose; /agents lists everyone.
+    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    /agent rose switches to 🌹 Rose; /agents lists everyone.
     ");
     talk.end().await;
 }
@@ -134,7 +134,7 @@ async fn a_near_miss_switches_nothing_and_is_suggested() {
 async fn once_is_for_one_message_and_stands_over_a_lasting_switch() {
     let mut talk = Talk::in_topic(5).await;
     talk.alice("/agent night-desk").await;
-    assert_snapshot!(talk.alice("/agent main once").await, @"☕ Main (main) takes your next message here, and only that one.");
+    assert_snapshot!(talk.alice("/agent main once").await, @"☕ Main takes your next message here, and only that one.");
     talk.alice("for main").await;
     assert_eq!(talk.asked(), "You are Main ☕ (agent id: main).");
     talk.alice("for night desk").await;
@@ -145,39 +145,33 @@ async fn once_is_for_one_message_and_stands_over_a_lasting_switch() {
 #[tokio::test]
 async fn a_locked_place_is_switched_by_owners_only() {
     let mut talk = Talk::in_topic(9).await;
-    assert_snapshot!(talk.bob("/agent main").await, @"This place is locked to its agent; only an owner or admin can switch it.");
-    assert_snapshot!(talk.bob("/agent reset").await, @"This place is locked to its agent; only an owner or admin can switch it.");
-    assert_snapshot!(talk.alice("/agent main").await, @"☕ Main (main) answers here from now on. /agent reset undoes that.");
+    assert_snapshot!(talk.bob("/agent main").await, @"This place is locked to 🌹 Rose; only an owner or admin can switch it.");
+    assert_snapshot!(talk.bob("/agent reset").await, @"This place is locked to 🌹 Rose; only an owner or admin can switch it.");
+    assert_snapshot!(talk.alice("/agent main").await, @"☕ Main answers here from now on. /agent reset undoes that.");
     talk.end().await;
 }
 
 #[tokio::test]
 async fn whoami_has_the_key_to_paste_into_the_config() {
     let mut talk = Talk::in_topic(5).await;
-    assert_snapshot!(talk.bob("/whoami").await, @r#"
-    You are Bob, telegram:222 (guest).
-    This place is telegram:topic:-1001:5, called “A topic”.
-    ☕ Main (main) answers here: bindings[0]: group telegram:group:-1001.
-    Its model is fake/any (default_model).
-
-    To give it to somebody for good, put this into config.toml:
-    [[bindings]]
-    match = "telegram:topic:-1001:5"
-    agent = "main"
-    For the whole group, write telegram:group:-1001.
-    "#);
+    assert_snapshot!(talk.bob("/whoami").await, @"
+    You are Bob (guest), telegram:222.
+    This is the topic “A topic”, telegram:topic:-1001:5.
+    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    ☕ Main uses fake/any here (default_model).
+    ");
     talk.alice("/agent rose").await;
-    assert_snapshot!(talk.alice("/whoami").await, @r#"
-    You are Alice, telegram:111 (owner).
-    This place is telegram:topic:-1001:5, called “A topic”.
-    🌹 Rose (rose) answers here: pin set by telegram:111.
-    Its model is offline (the agent's own).
+    let today = chrono::Local::now().format("%-d %b %Y").to_string();
+    assert_snapshot!(talk.alice("/whoami").await.replace(&today, "(today)"), @r#"
+    You are Alice (owner), telegram:111.
+    This is the topic “A topic”, telegram:topic:-1001:5.
+    🌹 Rose answers here. You chose Rose on (today).
+    🌹 Rose uses the demo model (echoes only) here (the agent's own).
 
-    To give it to somebody for good, put this into config.toml:
+    To keep 🌹 Rose here for good, add this to config.toml:
     [[bindings]]
     match = "telegram:topic:-1001:5"
     agent = "rose"
-    For the whole group, write telegram:group:-1001.
     "#);
     talk.end().await;
 }
@@ -211,40 +205,57 @@ async fn status_and_help_say_more_to_owners() {
     talk.bob("hello").await;
     talk.house.settled(&talk.gateway).await;
     assert_snapshot!(talk.bob("/status").await, @"
-    ☕ Main (main) answers here in “A topic” with fake/any (default_model).
-    The conversation has 2 messages; 0 answers under way.
-    The last answer came from fake/any: 105 tokens read, 90 of them from the provider's cache, 7 written.
+    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    ☕ Main uses fake/any here (default_model).
+    This conversation has 2 messages.
+    Nothing is being written here, and nothing waits.
+    You have used 112 tokens today.
+    The last turn has read: a guest's words.
     ");
     assert_snapshot!(talk.alice("/status").await, @"
-    ☕ Main (main) answers here in “A topic” with fake/any (default_model).
-    The conversation has 2 messages; 0 answers under way.
-    The last answer came from fake/any: 105 tokens read, 90 of them from the provider's cache, 7 written.
+    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    ☕ Main uses fake/any here (default_model).
+    This conversation has 2 messages.
+    Nothing is being written here, and nothing waits.
+    You have used no tokens today.
+    The last turn has read: a guest's words.
 
-    The gateway has been up for 0 minutes, with 0 places busy.
-    Last 24 hours: 1 turn, 0 of them without an answer.
-    Undelivered: 0. Waiting for more than a minute: 0. Sent twice after a lost answer: 0. Unreadable updates: 0.
+    For owners and admins:
+    • The gateway has been up for 0 minutes.
+    • In the last 24 hours: 1 question, all answered.
+    • Every message was delivered.
+    • The last answer here came from fake/any: 105 tokens read (90 from the provider's cache), 7 written.
     ");
     assert_snapshot!(talk.bob("/help").await, @"
-    • /agent [name] [once] | reset: who answers here, or let another do it
-    • /agents: everyone who can answer
-    • /model [provider/model] | reset: the model used here, or choose another
-    • /models: every model that can be chosen here
-    • /whoami: who you are, where this is, and why this agent answers
-    • /new: start a fresh conversation
-    • /stop [all]: stop what is being done here, or everything that waits too
-    • /queue [clear]: what is being done here and what waits
-    • /status: what is going on here
-    • /usage [today | 7d | 30d]: what you have used; owners see it of everyone
-    • /skills: what the agent here has instructions for
-    • /memory: what the agent here remembers
-    • /remember [--person | --place | --private | --global] text: have the agent here remember something
-    • /forget words | id: find something the agent here remembers, and take it away
-    • /help: this list
+    Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
+
+    Who answers
+    /agent [name] [once] | reset | close: who answers here, or switch
+    /agents: all agents you can talk to
+    /model [provider/model] | reset: the model used here, or switch
+    /models: all models you can choose here
+
+    This conversation
+    /new: start a fresh conversation
+    /stop [all]: cancel the current answer, or the waiting messages too
+    /queue [clear]: the current answer and the waiting messages
+    /status: what is going on here
+
+    What the agent knows
+    /skills: the skills of the agent here
+    /memory: what the agent here remembers
+    /remember [--person | --place | --private | --global] text: save a memory
+    /forget words | id: find a memory and delete it
+
+    You and the bot
+    /whoami: who you are, where you are, and why this agent answers
+    /usage [today | 7d | 30d]: your tokens and cost (owners: everyone's)
+    /help: this list
     ");
     let for_owners = talk.alice("/help").await;
     assert!(
         for_owners.contains(
-            "/pair [CODE] [yes]: who waits and who was let in, or let in the person with this code"
+            "/pair [CODE] [yes | no]: who waits and who was let in, or let in the person with this code"
         ),
         "{for_owners}"
     );
@@ -271,7 +282,7 @@ async fn a_switch_is_a_handoff() {
     assert_eq!(
         talk.house
             .ask("SELECT text FROM messages WHERE kind = 'handoff'"),
-        "Alice handed this place from main to night-desk"
+        "from main to night-desk"
     );
     talk.end().await;
 }
@@ -300,7 +311,8 @@ async fn a_pin_to_an_agent_that_is_gone_is_dropped_and_told_once() {
     place.says(ALICE, "anybody").await;
     place.says(ALICE, "there").await;
     house.settled(&gateway).await;
-    let told = "night-desk is no longer here, so this place goes back to its usual agent.";
+    let told =
+        "night-desk is no longer here, so the switch is undone. /agent tells who answers now.";
     assert_eq!(
         place.texts()[1..],
         [told, "re: [Alice] anybody", "re: [Alice] there"]
@@ -336,19 +348,18 @@ async fn a_plain_group_is_opened_as_a_group() {
     let gateway = house.open().await;
     let group = house.telegram.group(-77);
     group.says(ALICE, "@parlor_bot hello").await;
-    assert_snapshot!(group.wait_for_sent(1).await.text, @"I do not answer here yet. Bind telegram:group:-77 to an agent in config.toml to open this group; /agent <id> opens it for you alone.");
+    assert_snapshot!(group.wait_for_sent(1).await.text, @"Nobody answers in this group yet. A binding for telegram:group:-77 in config.toml opens it for everybody; /agent with an agent's name opens it for you alone.");
     group.says(ALICE, "/whoami").await;
     assert_snapshot!(group.wait_for_sent(2).await.text, @r#"
-    You are Alice, telegram:111 (owner).
-    This place is telegram:group:-77:111.
-    Main (main) answers here: default_agent.
-    Its model is fake/any (default_model).
+    You are Alice (owner), telegram:111.
+    This group is telegram:group:-77:111.
+    Nobody answers you in this group: no binding or /agent opens this group (groups = "bound"). /agent with an agent's name opens it for you alone.
 
-    To give it to somebody for good, put this into config.toml:
+    To open this group for good, add this to config.toml:
     [[bindings]]
     match = "telegram:group:-77"
     agent = "main"
-    For you alone in this group, write telegram:group:-77:111.
+    For you alone, write telegram:group:-77:111.
     "#);
     house.close(gateway).await;
 }
@@ -361,7 +372,7 @@ async fn once_said_during_a_once_turn_is_for_the_message_after_it() {
     talk.house.model.hold();
     talk.place.says(ALICE, "for the night desk").await;
     talk.house.model.wait_for_open(1).await;
-    assert_snapshot!(talk.alice("/agent rose once").await, @"🌹 Rose (rose) takes your next message here, and only that one.");
+    assert_snapshot!(talk.alice("/agent rose once").await, @"🌹 Rose takes your next message here, and only that one.");
     talk.house.model.release();
     talk.next().await;
     talk.alice("for rose").await;
@@ -380,7 +391,7 @@ async fn once_more_for_the_same_agent_during_its_turn_counts() {
     talk.house.model.hold();
     talk.place.says(ALICE, "first").await;
     talk.house.model.wait_for_open(1).await;
-    assert_snapshot!(talk.alice("/agent night-desk once").await, @"Night Desk (night-desk) takes your next message here, and only that one.");
+    assert_snapshot!(talk.alice("/agent night-desk once").await, @"Night Desk takes your next message here, and only that one.");
     talk.house.model.release();
     talk.next().await;
     talk.alice("second").await;
@@ -401,7 +412,7 @@ async fn a_once_to_an_agent_that_is_gone_leaves_the_lasting_switch() {
     } = talk;
     house.close(gateway).await;
     let without_rose = TEAM.replace(
-        "[agents.rose]\nwho = \"guest\"\nname = \"Rose\"\nemoji = \"🌹\"\nmodel = \"offline\"\n",
+        "[agents.rose]\nwho = \"guest\"\nname = \"Rose\"\nemoji = \"🌹\"\nmodel = \"demo\"\n",
         "",
     );
     house.configure(
@@ -415,7 +426,7 @@ async fn a_once_to_an_agent_that_is_gone_leaves_the_lasting_switch() {
     assert_eq!(
         place.texts()[2..],
         [
-            "rose is no longer here, so this place goes back to its usual agent.",
+            "rose is no longer here, so the switch is undone. /agent tells who answers now.",
             "re: [Alice] hello"
         ]
     );

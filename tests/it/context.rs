@@ -6,7 +6,7 @@ use crate::support::House;
 use crate::support::fake_model::{Request, Script};
 use crate::support::fake_telegram::{ALICE, BOB};
 
-const OPEN: &str = "context_tokens = 3000\n[access]\nowners = [\"telegram:111\"]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n";
+const OPEN: &str = "context_tokens = 3440\n[access]\nowners = [\"telegram:111\"]\ndms = \"open\"\ngroups = \"open\"\nrequire_mention = false\n";
 
 /// Sums up when told to, and else answers at some length.
 fn talkative(request: &Request) -> Script {
@@ -85,7 +85,7 @@ async fn a_long_conversation_is_summed_up_before_it_is_too_long_and_stays_findab
     house.settled(&gateway).await;
     let status = alice.texts().pop().expect("a status");
     assert!(
-        status.contains("messages are summed up; the agent can still look them up."),
+        status.contains("messages are summed up; Main can still look them up."),
         "{status}"
     );
 
@@ -385,7 +385,7 @@ async fn a_conversation_that_the_provider_finds_too_long_is_told_with_a_way_out(
     let texts = alice.texts();
     assert_eq!(
         texts[0],
-        "This conversation has become longer than my model can read. /new starts a fresh one."
+        "This conversation is longer than my model can read. /new starts a fresh one. [ref 1]"
     );
     assert_eq!(texts.last().map(String::as_str), Some("re: hello"));
     gateway.shutdown().await;

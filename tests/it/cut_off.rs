@@ -148,7 +148,7 @@ async fn an_answer_that_is_all_thought_is_no_empty_message() {
             house.telegram.dm(ALICE).says("another").await;
         }
         house.settled(&gateway).await;
-        let told = "My answer was cut off at 60 tokens, and all of it went into thinking. Please ask for something smaller; the operator can raise max_tokens.";
+        let told = "My answer was cut off at 60 tokens, and all of it went into thinking. Please ask for something smaller; an owner can raise max_tokens.";
         assert!(
             house
                 .telegram
@@ -225,7 +225,7 @@ async fn a_model_that_is_cut_off_in_every_call_is_not_asked_for_ever() {
     });
     house.telegram.dm(ALICE).says("write it down").await;
     house.settled(&gateway).await;
-    let told = "I wanted to use a tool, but was cut off at 60 tokens before I had written down what for, so I stopped. Please ask for something smaller; the operator can raise max_tokens.";
+    let told = "I wanted to use a tool, but was cut off at 60 tokens before the call was complete, so I stopped. Please ask for something smaller; an owner can raise max_tokens.";
     assert_eq!(house.telegram.dm(ALICE).texts(), [told]);
     assert_eq!(house.model.journal().len(), 3);
     assert!(

@@ -240,7 +240,7 @@ async fn a_model_that_refuses_is_told_in_the_chat() {
     let told = dm.wait_for_sent(1).await.text;
     assert_eq!(
         told,
-        "My model provider refused: the key was not accepted (401). The operator can see more in the log."
+        "I can't answer: the API key for fake was rejected (401). [ref 1]"
     );
     house
         .model
@@ -248,7 +248,7 @@ async fn a_model_that_refuses_is_told_in_the_chat() {
     dm.says("second").await;
     assert_eq!(
         dm.wait_for_sent(2).await.text,
-        "My model provider asks for a pause of 3600 s. Please ask again after that."
+        "fake asks for a pause. Please try again in 60 minutes. [ref 2]"
     );
     dm.says("third").await;
     assert_eq!(

@@ -292,7 +292,7 @@ async fn a_full_workspace_takes_no_files_of_people() {
     gateway.shutdown().await;
 }
 
-/// The stand-in can use tools, so files can be tried without an account anywhere.
+/// The demo model can use tools, so files can be tried without an account anywhere.
 #[tokio::test]
 async fn the_terminal_is_told_where_the_file_is() {
     let home = tempfile::tempdir().expect("a folder");
@@ -365,7 +365,7 @@ guest = "everything"
      --> HOME/config.toml:5:16
       |
     5 | risk_profile = "carefull"
-      |                ^^^^^^^^^^ no [risk_profiles.carefull] in this file
+      |                ^^^^^^^^^^ this file has no [risk_profiles.carefull]
       |
       = help: did you mean `careful`?
 
@@ -383,7 +383,7 @@ guest = "everything"
     6 | tools = { allow = ["file_raed", "juggle"] }
       |                                 ^^^^^^^^ no tool has this name
       |
-      = help: there are: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+      = help: the tools are now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
 
     error: unknown agent `rosa`
      --> HOME/config.toml:7:20
@@ -391,7 +391,7 @@ guest = "everything"
     7 | access = { read = ["rosa", "rose"] }
       |                    ^^^^^^ no agent has this id
       |
-      = help: did you mean `rose`? Otherwise declare it under [agents.rosa]
+      = help: did you mean `rose`? If not, add a section [agents.rosa]
 
     error: `rose` needs no access to itself
      --> HOME/config.toml:7:28
@@ -399,7 +399,7 @@ guest = "everything"
     7 | access = { read = ["rosa", "rose"] }
       |                            ^^^^^^ this is the agent's own id
       |
-      = help: leave it out; an agent always has its own workspace
+      = help: delete this name; an agent always has its own workspace
 
     error: unknown agent `roze`
      --> HOME/config.toml:9:10
@@ -407,17 +407,17 @@ guest = "everything"
     9 | write = ["roze"]
       |          ^^^^^^ no agent has this id
       |
-      = help: did you mean `rose`? Otherwise declare it under [agents.roze]
+      = help: did you mean `rose`? If not, add a section [agents.roze]
 
-    error: `everything` is no value for `guest`
+    error: `guest` cannot be `everything`
       --> HOME/config.toml:11:9
        |
     11 | guest = "everything"
-       |         ^^^^^^^^^^^^ not one of the known words
+       |         ^^^^^^^^^^^^ not one of the choices
        |
-       = help: it can be `look`, `change`, `reach`
+       = help: the choices are `look`, `change`, `reach`
 
-    8 problems in config.toml; nothing was started.
+    8 problems in config.toml.
     "#);
 }
 

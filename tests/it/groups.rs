@@ -139,7 +139,7 @@ async fn talk_takes_no_questions_place() {
         rose.wait_for_sent(1)
             .await
             .text
-            .contains("; 1 answer under way."),
+            .contains("\nNothing waits.\n"),
         "talk is not counted as waiting"
     );
     rose.says(ALICE, "@parlor_bot two").await;

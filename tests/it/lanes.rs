@@ -222,7 +222,7 @@ async fn an_answer_that_cannot_be_rendered_ends_no_lane() {
     let sent = channel.sent.lock().expect("nobody panics here").clone();
     assert_eq!(sent.len(), 2, "{sent:?}");
     assert!(
-        sent[0].starts_with("Something broke while I was working on this (ref 1)."),
+        sent[0].starts_with("Something broke while I was working on this, so there is no answer."),
         "{sent:?}"
     );
     assert_eq!(

@@ -25,12 +25,12 @@ pub(crate) async fn without_rose() -> tempfile::TempDir {
 async fn an_agent_that_only_the_store_has_is_listed_and_can_be_adopted() {
     let home = without_rose().await;
     assert_snapshot!(fine(home.path(), &["agent", "list"]).await, @"
-    ID    NAME     MODEL    SKILLS  BINDINGS  MEMORIES  STATE
-    main  ☕ Main  offline  1       0         0         default
-    ada   🛠️ Ada   offline  2       2         0
-    rose                    0       0         2         no longer in config.toml; `parlor agent adopt rose` takes it in again
+    ID    NAME     MODEL  SKILLS  PLACES  MEMORIES  STATE
+    main  ☕ Main  demo        1       0         0  default
+    ada   🛠️ Ada   demo        2       2         0
+    rose                       0       0         2  not in config.toml any more; `parlor agent adopt rose` adds it again
     ");
-    assert_snapshot!(fine(home.path(), &["agent", "adopt", "rose"]).await, @"rose is in config.toml, with what the store has of it.");
+    assert_snapshot!(fine(home.path(), &["agent", "adopt", "rose"]).await, @"rose is in config.toml, with what the database has of it.");
     assert!(
         fine(home.path(), &["memory", "list", "--agent", "rose"])
             .await
@@ -48,8 +48,8 @@ async fn a_new_agent_tells_what_an_earlier_one_left() {
     assert_snapshot!(fine(home.path(), &["agent", "add", "rose"]).await, @"
     created agents/rose/IDENTITY.md
     created agents/rose/SOUL.md
-    rose is in config.toml.
-    The store still has what an earlier rose left: 2 memories, 2 messages, 1 pin. It is this one's now.
+    Rose (rose) is in config.toml.
+    An earlier rose left data behind: 2 memories, 2 messages, 1 pin. They belong to this one now.
     ");
 }
 
@@ -60,7 +60,7 @@ async fn what_is_left_of_an_agent_can_be_put_aside_and_purged() {
     assert!(
         fine(home.path(), &["agent", "remove", "rose"])
             .await
-            .starts_with("rose is removed.")
+            .starts_with("rose is archived.")
     );
     assert_eq!(counts(home.path()), before);
     fine(home.path(), &["agent", "restore", "rose"]).await;
@@ -166,7 +166,7 @@ async fn lists_that_named_an_agent_name_it_again() {
     .expect("writes");
     assert_snapshot!(fine(home.path(), &["agent", "restore", "rose"]).await, @"
     rose is back, with 0 memories, 0 messages, 0 pins.
-    not named again, because it would not fit any more: peer_groups.desk.members
+    not named again, because it does not fit any more: peer_groups.desk.members
     ");
 }
 
@@ -193,7 +193,7 @@ async fn an_earlier_agent_of_the_same_id_is_not_mistaken_for_the_one_in_use() {
     let asked = run_with_input(home.path(), &["agent", "purge", name], "dot\n").await;
     assert!(
         asked.stderr.starts_with(&format!(
-            "This destroys dot of archive/{name} for good: 2 files, "
+            "This deletes dot of archive/{name} for good: 2 files, "
         )),
         "{}",
         asked.stderr
@@ -244,7 +244,7 @@ async fn what_is_missing_is_told_without_data() {
     let home = fresh_home().await;
     let empty = run(home.path(), &["memory", "list"]).await;
     assert_eq!((empty.code, empty.stdout.as_str()), (0, ""));
-    assert_snapshot!(empty.stderr, @"Nothing is remembered yet. `parlor remember` adds to it.");
+    assert_snapshot!(empty.stderr, @"There are no memories yet. `parlor remember` adds one.");
     assert_eq!(
         run(home.path(), &["recall", "--limit", "0", "x"])
             .await
@@ -254,9 +254,12 @@ async fn what_is_missing_is_told_without_data() {
     assert_eq!(run(home.path(), &["remember", " "]).await.code, 2);
     let no_id = run(home.path(), &["agent", "add"]).await;
     assert_eq!(no_id.code, 2);
-    assert_snapshot!(no_id.stderr, @"error: which one? `parlor agent add ID` wants an id, such as `night-desk`");
+    assert_snapshot!(no_id.stderr, @"
+    error: the id of the new agent is missing
+    hint: write it like `parlor agent add night-desk`
+    ");
     std::fs::remove_file(home.path().join("config.toml")).expect("goes");
     std::os::unix::fs::symlink("/nowhere/config.toml", home.path().join("config.toml"))
         .expect("links");
-    assert_snapshot!(run(home.path(), &["agent", "list"]).await.stderr, @"error: HOME/config.toml is a link, and what it leads to is not there. Put the file back, or delete the link and run `parlor init`.");
+    assert_snapshot!(run(home.path(), &["agent", "list"]).await.stderr, @"error: HOME/config.toml is a link to a file that does not exist. Put the file back, or delete the link and run `parlor init`.");
 }

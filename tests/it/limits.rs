@@ -17,7 +17,7 @@ fn shipped(more: &str) -> String {
 fn too_fast(texts: &[String]) -> usize {
     texts
         .iter()
-        .filter(|text| text.starts_with("You send more than I take in a minute."))
+        .filter(|text| text.starts_with("You've sent too many messages in a minute."))
         .count()
 }
 
@@ -61,7 +61,7 @@ async fn the_word_about_the_pace_reads_well() {
     house.settled(&gateway).await;
     let told = bob.texts().pop().unwrap_or_default();
     let told = told.replace(|sign: char| sign.is_ascii_digit(), "");
-    insta::assert_snapshot!(told, @"You send more than I take in a minute. Please wait  seconds; what comes earlier is dropped.");
+    insta::assert_snapshot!(told, @"You've sent too many messages in a minute. Try again in  seconds; messages before that are dropped.");
     assert_eq!(bob.texts().len(), 2);
     gateway.shutdown().await;
 }
@@ -130,7 +130,7 @@ async fn strangers_are_told_nothing_about_their_pace() {
     }
     house.settled(&gateway).await;
     assert_eq!(topic.texts(), [""; 0]);
-    assert_eq!(carol.texts().len(), 1, "a code and nothing else");
+    assert_eq!(carol.texts().len(), 2, "a code, and that it is still open");
     gateway.shutdown().await;
 }
 
@@ -199,7 +199,7 @@ async fn a_question_that_waits_for_room_is_shown_and_can_be_dropped() {
     1 message waits:
     • “second” (Bob)
 
-    What waits is answered between two rounds of tools or while subagents work, or else after this. /stop ends it, /queue clear drops what waits.
+    These come next. /stop cancels the current answer, /queue clear drops the rest.
     ");
     two.says(BOB, "/queue clear").await;
     insta::assert_snapshot!(two.wait_for_sent(2).await.text, @"1 waiting message is dropped.");
@@ -239,8 +239,7 @@ async fn sixty_topics_at_once_stay_at_the_cap_of_the_day() {
         "the call that goes over the cap is the last"
     );
     assert_eq!(house.model.journal().len(), 2);
-    let told =
-        "You have used up your tokens for today. Please ask again tomorrow; I am free at 00:00.";
+    let told = "You've used up your tokens for today. Try again after 00:00 (UTC+00:00).";
     let refused = topics.iter().filter(|topic| topic.texts() == [told]);
     assert_eq!(refused.count(), 58);
     assert_eq!(
@@ -298,9 +297,9 @@ async fn all_ids_of_a_person_have_one_budget() {
     house.settled(&gateway).await;
     assert_eq!(house.model.journal().len(), 1);
     let texts = carol.texts();
-    assert!(texts[0].starts_with("You have used up your tokens for today."));
+    assert!(texts[0].starts_with("You've used up your tokens for today."));
     assert!(
-        texts[1].contains("You may use 100 tokens a day; 0 are left."),
+        texts[1].contains("You have 0 of 100 tokens left today."),
         "{texts:?}"
     );
     gateway.shutdown().await;
@@ -346,14 +345,14 @@ async fn a_guest_does_not_end_an_owners_work() {
     topic.says(ALICE, "and the figures").await;
     topic.says(BOB, "hello").await;
     topic.says(BOB, "/stop").await;
-    insta::assert_snapshot!(topic.wait_for_sent(1).await.text, @"The running task is Alice's (owner). Only people of that role or a higher one can stop it.");
+    insta::assert_snapshot!(topic.wait_for_sent(1).await.text, @"The current answer is for Alice (owner). Only people with the same or a higher role can stop it.");
     topic.says(BOB, "/queue clear").await;
-    insta::assert_snapshot!(topic.wait_for_sent(2).await.text, @"1 waiting message is dropped. 1 waiting message stays: Alice's (owner).");
+    insta::assert_snapshot!(topic.wait_for_sent(2).await.text, @"1 waiting message is dropped. 1 waiting message stays, from Alice (owner).");
     topic.says(BOB, "hello again").await;
     topic.says(BOB, "/stop all").await;
-    insta::assert_snapshot!(topic.wait_for_sent(3).await.text, @"1 waiting message is dropped. The running task is Alice's (owner). Only people of that role or a higher one can stop it. 1 waiting message stays: Alice's (owner).");
+    insta::assert_snapshot!(topic.wait_for_sent(3).await.text, @"1 waiting message is dropped. The current answer is for Alice (owner). Only people with the same or a higher role can stop it. 1 waiting message stays, from Alice (owner).");
     topic.says(BOB, "/new").await;
-    insta::assert_snapshot!(topic.wait_for_sent(4).await.text, @"This conversation is not yours alone: people with a higher role talk here too. A member can begin a fresh one with /new.");
+    insta::assert_snapshot!(topic.wait_for_sent(4).await.text, @"People with a higher role talk here too, so a guest can't start a fresh conversation. A member can, with /new.");
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(house.model.asked_about("the report").len(), 1);
@@ -366,7 +365,7 @@ async fn a_guest_does_not_end_an_owners_work() {
             .wait_for_sent(7)
             .await
             .text
-            .starts_with("This conversation is not yours alone")
+            .starts_with("People with a higher role talk here too")
     );
     house.model.hold();
     topic.says(BOB, "mine").await;
@@ -402,7 +401,10 @@ async fn guests_end_guests_work_and_begin_anew_where_they_are_alone() {
     topic.says(BOB, "mine").await;
     house.model.wait_for_open(1).await;
     topic.says(CAROL, "/stop").await;
-    assert_eq!(topic.wait_for_sent(3).await.text, "Stopped.");
+    assert_eq!(
+        topic.wait_for_sent(3).await.text,
+        "Carol stopped the answer to Bob."
+    );
     house.settled(&gateway).await;
     gateway.shutdown().await;
 }
@@ -425,7 +427,10 @@ async fn a_guest_does_not_end_an_owners_subagents() {
     topic.wait_for_sent(1).await;
     topic.says(BOB, "/stop all").await;
     let told = topic.wait_for_sent(2).await.text;
-    assert!(told.contains("(owner). Only people of that role"), "{told}");
+    assert!(
+        told.contains("(owner). Only people with the same"),
+        "{told}"
+    );
     house.model.release();
     house.settled(&gateway).await;
     assert_eq!(

@@ -50,7 +50,7 @@ async fn people_have_things_remembered_and_forgotten() {
     };
     assert_snapshot!(say(ALICE, "/remember Ann likes green tea").await.text, @"🌹 Rose remembers that, for this place.");
     assert_snapshot!(say(ALICE, "/remember --global The kettle is loud").await.text, @"🌹 Rose remembers that, and every other agent can find it.");
-    assert_snapshot!(say(BOB, "/remember --global Bob is the boss").await.text, @"Only an owner can have something remembered for everybody. /remember with your text alone keeps it here.");
+    assert_snapshot!(say(BOB, "/remember --global Bob is the boss").await.text, @"Only an owner can save a memory for everybody. /remember with your text alone saves it for here.");
     assert_snapshot!(say(BOB, "/remember I like tea too").await.text, @"🌹 Rose remembers that, for this place.");
     assert_eq!(
         house.ask("SELECT text FROM memories ORDER BY id DESC LIMIT 1"),
@@ -58,43 +58,41 @@ async fn people_have_things_remembered_and_forgotten() {
     );
     assert_snapshot!(say(BOB, "/memory").await.text, @"
     🌹 Rose remembers 2 things for this place and 1 global thing.
-    From files: 0 pieces; there is no MEMORY.md.
 
     The newest:
     • 3 (place): [guest] I like tea too
     • 1 (place): Ann likes green tea
 
-    /remember with a text adds to that, /forget with words or a number takes away.
+    /remember Ann likes tea adds a memory, /forget tea or /forget 12 deletes one.
     ");
     assert_snapshot!(say(ALICE, "/memory").await.text, @"
     🌹 Rose remembers 2 things for this place and 1 global thing.
-    From files: 0 pieces; there is no MEMORY.md.
 
     The newest:
     • 3 (place): [guest] I like tea too
     • 2 (global): The kettle is loud
     • 1 (place): Ann likes green tea
 
-    /remember with a text adds to that, /forget with words or a number takes away.
+    /remember Ann likes tea adds a memory, /forget tea or /forget 12 deletes one.
     ");
-    assert_snapshot!(say(BOB, "/forget tea").await.text, @"Only people I know can have something forgotten here.");
+    assert_snapshot!(say(BOB, "/forget tea").await.text, @"Guests can't delete memories here.");
     let shown = say(ALICE, "/forget green tea").await;
     assert_snapshot!(shown.text, @"
     • 1 (place): Ann likes green tea
     • 3 (place): [guest] I like tea too
 
-    Nothing is forgotten yet. /forget 1 yes does it.
+    Nothing is deleted yet. /forget 1 yes deletes it.
     ");
     assert_eq!(house.ask("SELECT count(*) FROM memories"), "3");
     assert_snapshot!(say(ALICE, "/forget 1 yes").await.text, @"
-    🌹 Rose forgot this:
+    🌹 Rose has forgotten this:
     • 1 (place): Ann likes green tea
     ");
-    assert_snapshot!(say(ALICE, "/forget 1 yes").await.text, @"🌹 Rose saved nothing with the number 1.");
+    assert_snapshot!(say(ALICE, "/forget 1 yes").await.text, @"🌹 Rose has no memory with the number 1.");
     assert_snapshot!(say(ALICE, "/forget nothing like it").await.text, @"
     • 3 (place): [guest] I like tea too
 
-    Nothing is forgotten yet. /forget 3 yes does it.
+    Nothing is deleted yet. /forget 3 yes deletes it.
     ");
     assert_eq!(
         house.ask("SELECT group_concat(text, ', ') FROM memories"),
@@ -106,7 +104,7 @@ async fn people_have_things_remembered_and_forgotten() {
     );
     let mute = house.telegram.forum(-1001).topic(9, "Mute");
     mute.says(ALICE, "/remember anything").await;
-    assert_snapshot!(mute.wait_for_sent(1).await.text, @"Mute has no memory: it is off in the config.");
+    assert_snapshot!(mute.wait_for_sent(1).await.text, @"Mute has no memory: it is turned off in config.toml.");
     house.close(gateway).await;
 }
 
@@ -312,8 +310,8 @@ async fn the_command_line_remembers_and_recalls() {
     ");
     assert_snapshot!(ok(&["recall", "--explain", "tea"]).await, @r#"
     2	[ada] TODAY: The tea kettle leaks
-    clause: visibility = 'global'
-    words:  "0qtea", best first (bm25)
+    searched: global memories
+    for: any of: tea; the best match first
     "#);
     assert_snapshot!(ok(&["recall", "--agent", "rose", "--private", "tea"]).await, @"1	TODAY: Ann likes tea");
     assert_snapshot!(ok(&["recall", "--agent", "rose", "--global", "tea"]).await, @"2	[ada] TODAY: The tea kettle leaks");
@@ -322,7 +320,7 @@ async fn the_command_line_remembers_and_recalls() {
         2,
         "whose?"
     );
-    assert_snapshot!(ok(&["recall", "--agent", "main", "coffee"]).await, @"Nothing is remembered with any of these words.");
+    assert_snapshot!(ok(&["recall", "--agent", "main", "coffee"]).await, @"No memory has any of these words.");
     assert_snapshot!(ok(&["memory", "list", "--agent", "rose"]).await, @"
     2	global	[ada] TODAY: The tea kettle leaks
     1	private	TODAY: Ann likes tea
@@ -330,7 +328,10 @@ async fn the_command_line_remembers_and_recalls() {
     let json: serde_json::Value =
         serde_json::from_str(&run(home, &["memory", "list", "--json"]).await.stdout).expect("JSON");
     assert_eq!(
-        (json[0]["agent"].as_str(), json.as_array().map(Vec::len)),
+        (
+            json[0]["agent"]["id"].as_str(),
+            json.as_array().map(Vec::len)
+        ),
         (Some("ada"), Some(1))
     );
 

@@ -47,7 +47,7 @@ async fn a_press_switches_like_the_command_also_after_a_restart() {
     topic.presses(BOB, list.message_id, &offered[0].1).await;
     assert_eq!(
         topic.wait_for_sent(2).await.text,
-        "🌹 Rose (rose) answers here from now on. /agent reset undoes that."
+        "🌹 Rose answers here from now on. /agent reset undoes that."
     );
     house
         .telegram
@@ -58,7 +58,7 @@ async fn a_press_switches_like_the_command_also_after_a_restart() {
     assert!(
         shown
             .text
-            .starts_with("🌹 Rose (rose) answers here (pin set by telegram:222)."),
+            .starts_with("🌹 Rose answers here. You chose Rose on "),
         "{}",
         shown.text
     );
@@ -68,7 +68,7 @@ async fn a_press_switches_like_the_command_also_after_a_restart() {
             .iter()
             .map(|(label, _)| label.as_str())
             .collect::<Vec<_>>(),
-        ["Main", "↩ reset"]
+        ["Main", "↩ undo the switch"]
     );
     topic.presses(BOB, shown.message_id, &offered[1].1).await;
     assert!(
@@ -76,7 +76,7 @@ async fn a_press_switches_like_the_command_also_after_a_restart() {
             .wait_for_sent(4)
             .await
             .text
-            .starts_with("Main (main) answers here again")
+            .starts_with("The switch is undone. Main answers here.")
     );
     house.close(gateway).await;
 }
@@ -134,7 +134,7 @@ async fn a_press_is_no_way_around_a_lock() {
         .await;
     assert_eq!(
         locked.wait_for_sent(2).await.text,
-        "This place is locked to its agent; only an owner or admin can switch it."
+        "This place is locked to Main; only an owner or admin can switch it."
     );
     house.close(gateway).await;
 }

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use parlor::config::{ModelRef, ModelSettings, Provider, ProviderKind, Reasoning, Secret, Vision};
+use parlor::config::{
+    ModelRef, ModelSettings, Provider, ProviderKind, ProviderLines, Reasoning, Secret, Vision,
+};
 use parlor::models::{
     Content, Cut as ModelCut, Image, ImageKind, ModelError, ModelEvent, ModelMessage, ModelRequest,
-    ModelStream, Models, ToolCall, ToolSpec, Usage,
+    ModelStream, Models, ToolCall, ToolSpec, Unavailable, Unreachable, Usage,
 };
 use parlor::telemetry::is_ours;
 use serde_json::{Value, json};
@@ -74,6 +76,8 @@ fn provider(kind: ProviderKind, base_url: String, key: Option<&str>) -> Provider
         models: Vec::new(),
         vision: Vision::ByName,
         context_tokens: None,
+        missing_key: None,
+        lines: ProviderLines::default(),
     }
 }
 
@@ -146,7 +150,7 @@ async fn whole(mut stream: ModelStream) -> Answer {
                 was_cut = cut;
                 break Ok((tool_calls, usage));
             }
-            Err(error) => break Err(error),
+            Err(error) => break Err(error.error),
         }
     };
     assert!(stream.next().await.is_none(), "nothing follows the end");
@@ -693,24 +697,19 @@ async fn an_unknown_provider_is_refused_by_name() {
         .err()
         .expect("there is no acme");
     assert_eq!(
-        refused.to_string(),
-        "the model provider refused: no provider is called acme"
+        refused.error,
+        ModelError::Unavailable(Unavailable::NoProvider)
     );
 }
 
 #[tokio::test]
-async fn the_offline_model_needs_no_provider() {
+async fn the_demo_model_needs_no_provider() {
     let models = Models::new(&BTreeMap::new());
     let stream = models
-        .stream(&ModelRef::Offline, request([user("hi")]))
+        .stream(&ModelRef::Demo, request([user("hi")]))
         .await
         .expect("it always answers");
-    assert!(
-        whole(stream)
-            .await
-            .text()
-            .starts_with("Rose here, as Parlor's offline stand-in")
-    );
+    assert!(whole(stream).await.text().starts_with("You said: “hi”."));
 }
 
 #[tokio::test]
@@ -735,8 +734,8 @@ async fn a_rate_limit_says_when_to_come_back() {
 async fn refusals_are_told_apart_without_the_servers_words() {
     let setup = Setup::start().await;
     let body = |words: &str| json!({"error": {"message": format!("{words} ({KEY})")}}).to_string();
-    let key = ModelError::Unavailable("the key was not accepted (401)".to_owned());
-    let gone = ModelError::Unavailable("no such model (404)".to_owned());
+    let key = ModelError::Unavailable(Unavailable::KeyRejected(401));
+    let gone = ModelError::Unavailable(Unavailable::NoSuchModel(404));
     let other = ModelError::Refused("the request was not accepted (400)".to_owned());
     let failed = ModelError::Broken("the model server failed (500)".to_owned());
     let cases = [
@@ -783,7 +782,7 @@ async fn a_redirect_does_not_carry_the_key_away() {
         let error = setup.hears(dialect, "hi").await.error();
         assert_eq!(
             error,
-            ModelError::Unavailable("its address leads elsewhere (307)".to_owned()),
+            ModelError::Unavailable(Unavailable::Moved(307)),
             "{dialect:?}"
         );
     }
@@ -834,8 +833,8 @@ async fn a_web_page_is_no_answer() {
                 .with_header("content-type", "text/html; charset=utf-8"),
         );
         let error = setup.hears(dialect, "hi").await.error();
-        let why = "its address answers with a web page; base_url may be wrong".to_owned();
-        assert_eq!(error, ModelError::Unavailable(why), "{dialect:?}");
+        let why = ModelError::Unavailable(Unavailable::WebPage);
+        assert_eq!(error, why, "{dialect:?}");
     }
 }
 
@@ -876,7 +875,7 @@ async fn a_server_that_falls_silent_is_given_up() {
         tokio::time::pause();
         assert_eq!(
             stream.next().await,
-            Some(Err(ModelError::Stalled)),
+            Some(Err(ModelError::Stalled.into())),
             "{dialect:?}"
         );
         tokio::time::resume();
@@ -916,7 +915,7 @@ async fn a_server_that_is_gone_is_named_by_nothing_secret() {
         let error = whole(stream).await.error();
         assert_eq!(
             error,
-            ModelError::Broken("cannot reach the model server".to_owned()),
+            ModelError::Unreachable(Unreachable::ConnectionRefused),
             "{dialect:?}"
         );
         assert!(

@@ -202,6 +202,7 @@ fn broken_command(house: &House, name: &str) -> (&'static str, &'static str) {
         "skills" => ("/skills", REPLY),
         "memory" => ("/memory", REPLY),
         "help" => ("/help", REPLY),
+        "reload" => ("/reload", REPLY),
         other => panic!("/{other} needs a line here: what of it can break?"),
     }
 }
@@ -418,7 +419,7 @@ async fn a_subagent_whose_end_can_never_be_written_keeps_nobody_waiting() {
 #[tokio::test]
 async fn a_note_that_can_never_be_kept_costs_only_itself() {
     let mut scene = Scene::breaking(
-        "INSERT ON messages WHEN NEW.text LIKE '[edited]%' OR NEW.text LIKE '[reacted%'",
+        "INSERT ON messages WHEN NEW.around LIKE '%edited%' OR NEW.around LIKE '%reaction%'",
     )
     .await;
     let asked = scene.here.says(ALICE, "frist").await;
@@ -537,7 +538,7 @@ async fn a_move_that_can_never_be_stored_costs_only_itself_and_is_told_to_the_ow
 #[tokio::test]
 async fn a_file_that_can_never_be_noted_costs_only_its_message() {
     for statement in [
-        "INSERT ON messages WHEN NEW.text LIKE '%saved as%'",
+        "INSERT ON messages WHEN NEW.around LIKE '%saved as%'",
         "INSERT ON outbox WHEN NEW.file IS NOT NULL",
     ] {
         let scene = Scene::breaking(statement).await;

@@ -514,7 +514,7 @@ async fn a_limit_that_does_not_fit_here_is_replaced_by_a_stricter_one() {
 async fn rights_of_a_package_are_not_taken_over() {
     let home = known_home().await;
     let elsewhere = TempDir::new().expect("a folder");
-    let table = "[agents.evil]\naccess = { write = [\"main\"] }\nread_memory_from = [\"main\", \"rose\"]\nfallback = [\"offline\"]\n\
+    let table = "[agents.evil]\naccess = { write = [\"main\"] }\nread_memory_from = [\"main\", \"rose\"]\nfallback = [\"demo\"]\n\
                  workspace_mb = 900000\nlimits = { max_steps = 100000, max_minutes = 100000 }\n\
                  tools = { allow = [\"now\", \"shell_of_tomorrow\"] }\nskills = [\"nowhere\"]\nmodel = \"nobody/x\"\n";
     let package = package(elsewhere.path(), &[("config.toml", table)]);

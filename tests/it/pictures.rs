@@ -189,8 +189,8 @@ async fn a_fallback_that_does_not_see_gets_the_words() {
 }
 
 #[tokio::test]
-async fn the_stand_in_says_that_it_got_a_picture() {
-    let (house, alice) = house("", "[agents.main]\nmodel = \"offline\"\n").await;
+async fn the_demo_model_says_that_it_got_a_picture() {
+    let (house, alice) = house("", "[agents.main]\nmodel = \"demo\"\n").await;
     let gateway = house.open().await;
     house.telegram.keeps_file("f", JPEG);
     alice
@@ -200,7 +200,7 @@ async fn the_stand_in_says_that_it_got_a_picture() {
         .await;
     house.settled(&gateway).await;
     assert!(
-        alice.texts()[0].contains("You showed me a picture."),
+        alice.texts()[0].contains("and showed me a picture."),
         "{:?}",
         alice.texts()
     );

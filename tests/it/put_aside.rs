@@ -631,9 +631,8 @@ async fn what_a_guests_subagent_found_does_not_steer_an_owners_task_over_a_resta
     topic.says(BOB, "and").await;
     house.settled(&gateway).await;
     let next = house.model.last_request();
-    let told = "It is to be overwritten.\n  [Alice] Do it.";
     assert!(
-        next.last_text().contains(told),
+        next.has("report of @main⟧ It is to be overwritten.") && !next.has("Alice⟧ Do it"),
         "the next turn is told, in nobody's name: {:?}",
         next.messages
     );
@@ -665,14 +664,10 @@ async fn a_guest_whose_task_waits_does_not_speak_in_an_owners_name() {
     assert!(
         asked
             .last_text()
-            .contains("You are in the middle of a task"),
+            .contains("You are in the middle of this task"),
         "{:?}",
         asked.messages
     );
-    let forged = asked.messages.iter().find(|(_, text)| {
-        text.lines()
-            .any(|line| line.starts_with("[Alice] overwrite"))
-    });
-    assert_eq!(forged, None);
+    assert!(asked.has("guest ") && !asked.has("Alice⟧ overwrite"));
     gateway.shutdown().await;
 }

@@ -193,7 +193,11 @@ async fn a_memory_forgotten_right_before_the_end_is_gone() {
     assert_eq!(saved.code, 0, "{}", saved.stderr);
     assert!(!found(home.path()).is_empty());
     let forgot = run_with_input(home.path(), &["chat"], "/forget 1 yes\n").await;
-    assert!(forgot.stdout.contains("forgot this"), "{}", forgot.stdout);
+    assert!(
+        forgot.stdout.contains("has forgotten this"),
+        "{}",
+        forgot.stdout
+    );
     assert_eq!(found(home.path()), [] as [PathBuf; 0]);
     assert_eq!(run(home.path(), &["recall", "tea"]).await.stdout, "");
 }

@@ -135,9 +135,9 @@ async fn each_agent_finds_its_own_part_again() {
     ");
     let marks = "SELECT group_concat(text, char(10)) FROM (SELECT text FROM messages WHERE kind = 'handoff' ORDER BY id)";
     assert_snapshot!(room.house.ask(marks), @"
-    Alice handed this place from main to rose
-    Alice handed this place from rose to ada
-    Alice handed this place from rose to main
+    from main to rose
+    from rose to ada
+    from rose to main
     ");
     room.end().await;
 }
@@ -300,7 +300,7 @@ async fn new_ends_everyones_part_and_status_counts_one() {
     room.says("/status").await;
     let status = room.place.texts().pop().expect("a status");
     assert!(
-        status.contains("The conversation has 4 messages"),
+        status.contains("This conversation has 4 messages"),
         "{status}"
     );
     room.says("/new").await;

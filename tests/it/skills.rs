@@ -119,22 +119,22 @@ async fn skills_in_the_chat_say_what_the_agent_here_has() {
     let chat = house.telegram.dm(ALICE);
     chat.says("/skills").await;
     assert_snapshot!(chat.wait_for_sent(1).await.text, @"
-    Main has 1 skill, as skills in config.toml says.
+    Main has 1 skill, chosen in config.toml.
     • alpha: How alpha is done.
     ");
     chat.says("/agent rose").await;
     chat.says("/skills").await;
     assert_snapshot!(chat.wait_for_sent(3).await.text, @"
-    Rose has 3 skills: the whole pool and its own.
-    • alpha (local, instead of the pool's): How alpha is done.
+    Rose has 3 skills: 1 shared, 2 of its own.
+    • alpha (own, instead of the shared one): How alpha is done.
     • beta: How beta is done.
-    • gamma (local): How gamma is done.
+    • gamma (own): How gamma is done.
 
-    Broken and left out: broken. parlor skill check says why.
+    Broken and left out: broken. parlor skill check shows why.
     ");
     chat.says("/agent dot").await;
     chat.says("/skills").await;
-    assert_snapshot!(chat.wait_for_sent(5).await.text, @"Dot has no skills: skills = [] in config.toml.");
+    assert_snapshot!(chat.wait_for_sent(5).await.text, @"Dot has no skills.");
     house.close(gateway).await;
 }
 
@@ -161,13 +161,13 @@ async fn a_list_that_names_a_missing_skill_is_a_config_error() {
     2 | skills = ["thread-sumary", "tighten", "tighten", 7]
       |                                       ^^^^^^^^^ the second one
       |
-      = help: keep one of them
+      = help: delete one of them
 
-    error: a skill's name: expected a string
+    error: a skill's name must be text in quotes
      --> HOME/config.toml:2:50
       |
     2 | skills = ["thread-sumary", "tighten", "tighten", 7]
-      |                                                  ^ this is an integer
+      |                                                  ^ this is a number
       |
       = help: write it like `skills = ["invoices"]`
 
@@ -177,9 +177,9 @@ async fn a_list_that_names_a_missing_skill_is_a_config_error() {
     4 | skills = ["tighten"]
       |           ^^^^^^^^^ neither in skills/ nor in agents/dot/skills/
       |
-      = help: there are: thread-summary
+      = help: the skills are thread-summary
 
-    4 problems in config.toml; nothing was started.
+    4 problems in config.toml.
     "#);
 }
 
@@ -196,15 +196,15 @@ async fn skill_list_says_who_has_what_and_why() {
     let config = config.replace("name = \"Rose\"", "name = \"Rose\"\nskills = [\"tighten\"]");
     std::fs::write(home.path().join("config.toml"), config).expect("writes");
     assert_snapshot!(run(home.path(), &["skill", "list"]).await.stdout, @"
-    AGENT  SKILL           FROM           WHY
+    AGENT  SKILL           FROM   USABLE  WHY
     main   Bad             pool   no      broken, line 2: `name` is 1 to 64 of a-z, 0-9 and single hyphens inside, such as `bad`
-    main   thread-summary  pool   has it  it has the whole pool
+    main   thread-summary  pool   yes     it has the whole pool
     rose   Bad             pool   no      its `skills` does not name it
     rose   thread-summary  pool   no      its `skills` does not name it
-    rose   tighten         local  has it  its `skills` names it
+    rose   tighten         local  yes     its `skills` names it
     ada    Bad             pool   no      broken, line 2: `name` is 1 to 64 of a-z, 0-9 and single hyphens inside, such as `bad`
-    ada    bug-report      local  has it  it is its own
-    ada    thread-summary  pool   has it  it has the whole pool
+    ada    bug-report      local  yes     it is its own
+    ada    thread-summary  pool   yes     it has the whole pool
     ");
     let json = run(home.path(), &["skill", "list", "--agent", "ada", "--json"])
         .await
@@ -246,7 +246,7 @@ async fn skill_check_names_file_and_line() {
     );
 }
 
-/// The stand-in model can be told to use the tool, so skills can be tried without an account.
+/// The demo model can be told to use the tool, so skills can be tried without an account.
 #[tokio::test]
 async fn the_stand_in_reads_a_skill_when_told_to() {
     let home = fresh_home().await;

@@ -558,7 +558,7 @@ async fn a_turn_that_fails_after_a_preview_says_so_in_the_same_message() {
     assert_eq!(group.wait_for_sent(1).await.text, SHOWN);
     house.model.release();
     house.settled(&gateway).await;
-    let apology = "My model provider refused: the key was not accepted (401). The operator can see more in the log.";
+    let apology = "I can't answer: the API key for fake was rejected (401). [ref 1]";
     assert_eq!(group.texts(), [apology]);
     gateway.shutdown().await;
 }

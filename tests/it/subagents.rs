@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::House;
-use crate::support::fake_model::Script;
+use crate::support::fake_model::{Request, Script};
 use crate::support::fake_telegram::ALICE;
 
 const OPEN: &str = "[access]\nowners = [\"telegram:111\"]\n";
@@ -67,7 +67,12 @@ async fn three_work_at_once_and_their_results_are_the_results_of_the_calls() {
             "{tool}"
         );
     }
-    assert_eq!(journal[1].system, journal[0].system, "the same agent");
+    let rules = |request: &Request| {
+        let lines = request.system.lines().skip(2);
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(rules(&journal[1]), rules(&journal[0]), "the same agent");
+    assert!(journal[1].system.contains("You speak with another agent"));
     let stored =
         "SELECT count(*) FROM messages JOIN subagents ON subagents.place_id = messages.place_id
                   WHERE parent_place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111')";
@@ -198,7 +203,10 @@ async fn one_that_is_not_waited_for_is_told_about_in_the_next_turn_only() {
     insta::assert_snapshot!(house.model.last_request().last_text(), @"
     [@agent:main] finished
 
-    [A task that you gave to @main is done. Nobody here has seen it yet. The task: read the news]
+    [A task that you gave to @main is done. Nobody here has seen it yet. The task:]
+
+    [you] read the news
+
     Nothing happened today.
 
     any news
@@ -249,7 +257,10 @@ async fn one_that_is_to_be_reported_wakes_its_parent() {
     insta::assert_snapshot!(told[0].last_text(), @"
     [@agent:main] finished
 
-    [A task that you gave to @main is done. Tell the people here what came of it. The task: read the news]
+    [A task that you gave to @main is done. Tell the people here what came of it. The task:]
+
+    [you] read the news
+
     Nothing happened today.
     ");
     assert_eq!(
@@ -351,7 +362,7 @@ async fn a_kill_takes_nothing_off_what_subagents_have_used() {
         }
         let told = alice.wait_for_sent(1).await.text;
         assert!(
-            told.starts_with("I took too many steps"),
+            told.starts_with("I didn't get to an answer in "),
             "killed: {is_killed}, {told}"
         );
         house
@@ -583,7 +594,7 @@ async fn stop_ends_a_subagent_whose_parent_has_ended() {
     alice.says("/stop").await;
     assert_eq!(
         alice.wait_for_sent(3).await.text,
-        "Nothing is being done here."
+        "Nothing is being written here."
     );
     house.close(gateway).await;
 }
@@ -683,9 +694,7 @@ async fn what_subagents_spend_counts_against_their_parent() {
     house.settled(&gateway).await;
     assert_eq!(
         alice.texts(),
-        [
-            "I took too many steps without coming to an answer, so I stopped. A smaller question may help."
-        ]
+        ["I didn't get to an answer in 40 steps, so I stopped. A smaller question may help."]
     );
     let steps = "SELECT group_concat(steps) FROM (SELECT steps FROM turns WHERE place_id = (SELECT id FROM places WHERE key = 'telegram:dm:111'))";
     assert_eq!(house.ask(steps), "32", "eight of forty were its subagents'");

@@ -116,9 +116,9 @@ async fn add_writes_files_and_a_table_and_keeps_every_comment() {
     assert_snapshot!(added.stdout, @"
     created agents/dot/IDENTITY.md
     created agents/dot/SOUL.md
-    dot is in config.toml.
+    Dot (dot) is in config.toml.
     ");
-    assert_snapshot!(added.stderr, @"A gateway that runs takes this in at its next start.");
+    assert_snapshot!(added.stderr, @"Next: `parlor chat --agent dot` talks to it.");
     assert_eq!(
         std::fs::read_to_string(home.path().join("agents/dot/SOUL.md")).expect("reads"),
         "Dry as dust.\n"
@@ -137,13 +137,13 @@ async fn add_writes_files_and_a_table_and_keeps_every_comment() {
     match = "local:home:dots"
     agent = "dot"
     "#);
-    assert_snapshot!(fine(home.path(), &["route", "explain", "local:home:dots"]).await.lines().next().unwrap_or_default(), @"local:home:dots goes to dot");
+    assert_snapshot!(fine(home.path(), &["route", "explain", "local:home:dots"]).await.lines().next().unwrap_or_default(), @"Dot answers in dots (local:home:dots). A binding for `local:home:dots` in config.toml gives this topic to Dot.");
     std::fs::create_dir_all(home.path().join("agents/eve")).expect("makes");
     std::fs::write(home.path().join("agents/eve/SOUL.md"), "mine").expect("writes");
     assert_snapshot!(fine(home.path(), &["agent", "add", "eve"]).await, @"
     created agents/eve/IDENTITY.md
     kept    agents/eve/SOUL.md
-    eve is in config.toml.
+    Eve (eve) is in config.toml.
     ");
     assert_eq!(
         std::fs::read_to_string(home.path().join("agents/eve/SOUL.md")).expect("reads"),
@@ -157,15 +157,7 @@ async fn what_cannot_be_added_changes_nothing() {
     let home = fresh_home().await;
     let before = files(home.path());
     let long = "x".repeat(65);
-    for bad in [
-        "../x",
-        "a/b",
-        "",
-        long.as_str(),
-        "system",
-        "ros\u{435}",
-        "Rose",
-    ] {
+    for bad in ["../x", "a/b", "", long.as_str(), "system", "ros\u{435}"] {
         let ran = run(home.path(), &["agent", "add", bad]).await;
         assert_eq!(ran.code, 2, "{bad}: {}", ran.stderr);
     }
@@ -182,25 +174,28 @@ async fn what_cannot_be_added_changes_nothing() {
     assert_snapshot!(refused(&["agent", "add", "rose"]).await, @"error: there is an agent called rose already. Choose another id");
     assert_snapshot!(refused(&["agent", "add", "rosa", "--name", "Rose"]).await, @r#"
     error: two agents answer to `Rose`
-      --> HOME/config.toml:17:8
+      --> HOME/config.toml:47:8
        |
-    17 | name = "Rose"
+    47 | name = "Rose"
        |        ^^^^^^ agent `rose` has this name already
        |
-       = help: give each agent a name of its own; an agent also answers to its id
+       = help: give each agent its own name; an agent also answers to its id
 
-    config.toml was not changed: this is how it would have become.
+    Nothing was changed. With your options config.toml would have had this error.
     "#);
     assert_snapshot!(refused(&["agent", "add", "dot", "--bind", "local:home:code"]).await, @r#"
-    error: this rule is exactly as strong as bindings[1]
-      --> HOME/config.toml:29:9
+    error: two bindings for the same place: ada (line 55) and dot (here)
+      --> HOME/config.toml:59:9
        |
-    29 | match = "local:home:code"
-       |         ^^^^^^^^^^^^^^^^^ `local:home:code` is already taken
+    55 | match = "local:home:code"
+       |         ----------------- the first one
+    ...
+    59 | match = "local:home:code"
+       |         ^^^^^^^^^^^^^^^^^ line 55 has `local:home:code` already
        |
-       = help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
+       = help: delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`
 
-    config.toml was not changed: this is how it would have become.
+    Nothing was changed. With your options config.toml would have had this error.
     "#);
     assert!(
         refused(&["agent", "add", "dot", "--skills", "nope"])
@@ -260,11 +255,11 @@ async fn list_shows_folders_and_removed_agents_too() {
     std::fs::create_dir_all(home.path().join("agents/Not An Id")).expect("makes");
     fine(home.path(), &["agent", "remove", "rose"]).await;
     assert_snapshot!(timeless(&fine(home.path(), &["agent", "list"]).await), @"
-    ID    NAME     MODEL    SKILLS  BINDINGS  MEMORIES  STATE
-    main  ☕ Main  offline  1       0         0         default
-    ada   🛠️ Ada   offline  2       1         0
-    foo                     0       0         0         discovered; `parlor agent adopt foo` takes it in
-    rose                    0       0         2         archived as rose-00000000-000000
+    ID    NAME     MODEL  SKILLS  PLACES  MEMORIES  STATE
+    main  ☕ Main  demo        1       0         0  default
+    ada   🛠️ Ada   demo        2       1         0
+    foo                        0       0         0  not in config.toml; `parlor agent adopt foo` adds it
+    rose                       0       0         2  archived as rose-00000000-000000
     ");
     let rows: serde_json::Value =
         serde_json::from_str(&fine(home.path(), &["agent", "list", "--json"]).await).expect("JSON");
@@ -311,7 +306,8 @@ async fn info_tells_skills_memories_and_the_last_error() {
     tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
     tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
     tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
-    bindings: local:home:writing
+    bound: writing (local:home:writing)
+    pinned: local:home, by ann (local:you)
     last error: then, the model is overloaded
     ");
 }
@@ -327,9 +323,9 @@ async fn a_removed_agent_comes_back_as_it_was() {
         config(home.path()),
     );
     assert_snapshot!(timeless(&fine(home.path(), &["agent", "remove", "rose"]).await), @"
-    rose is removed. Its files are in archive/rose-00000000-000000; 3 memories, 2 messages, 1 pin are kept, out of sight.
+    rose is archived. Its files are in archive/rose-00000000-000000; 3 memories, 2 messages, 1 pin are kept, out of sight.
     no longer bound: local:home:writing
-    `parlor agent restore rose-00000000-000000` brings it back.
+    `parlor agent restore rose-00000000-000000` undoes this.
     ");
     assert_eq!(counts(home.path()), rows, "S0.54");
     assert_eq!(
@@ -348,7 +344,7 @@ async fn a_removed_agent_comes_back_as_it_was() {
     .await
     .stdout;
     assert!(
-        gone.contains("No agent is called rose") && gone.contains("Main here"),
+        gone.contains("No agent is called rose") && gone.contains("You said: “who is here”"),
         "{gone}"
     );
     let rows = counts(home.path());
@@ -378,13 +374,13 @@ async fn a_removed_agent_comes_back_as_it_was() {
     );
     assert_eq!(
         run(home.path(), &["agent", "archive", "list"]).await.stderr,
-        "No agent was removed.\n"
+        "No agent is archived.\n"
     );
     let back = run_with_input(home.path(), &["chat"], "who are you\n")
         .await
         .stdout;
     assert!(
-        back.contains("Rose, offline stand-in"),
+        back.contains("I'm Rose, played by the demo model"),
         "the pin counts again: {back}"
     );
 }
@@ -431,7 +427,7 @@ async fn an_id_can_be_used_again_and_both_agents_come_back() {
         .as_array()
         .expect("a list")
         .iter()
-        .filter_map(|one| one["name"].as_str())
+        .filter_map(|one| one["archive"].as_str())
         .collect();
     assert_eq!(names.len(), 2);
     fine(home.path(), &["agent", "restore", names[0]]).await;
@@ -465,11 +461,11 @@ async fn purge_wants_the_id_and_says_what_is_gone() {
     let before = counts(home.path());
     let wrong = run_with_input(home.path(), &["agent", "purge", "rose"], "rosa\n").await;
     assert_eq!(wrong.code, 1);
-    assert_snapshot!(wrong.stderr, @"This destroys rose for good: 4 files, 2 memories, 2 messages of its own, 2 conversations that only it answered in, 1 pin. Type rose to go on: error: that is not rose; nothing was destroyed");
+    assert_snapshot!(wrong.stderr, @"This deletes rose for good: 4 files, 2 memories, 2 messages of its own, 2 conversations that only it answered in, 1 pin. Type rose to go on: error: that is not rose; nothing was deleted");
     assert_eq!(counts(home.path()), before);
     let right = run_with_input(home.path(), &["agent", "purge", "rose"], "rose\n").await;
     assert_eq!(right.code, 0, "{}", right.stderr);
-    assert_snapshot!(right.stdout, @"rose is gone: 4 files, 2 memories, 5 messages, 1 pin.");
+    assert_snapshot!(right.stdout, @"rose is deleted: 4 files, 2 memories, 5 messages, 1 pin.");
     assert_eq!(
         files(&home.path().join("archive")).len() + files(&home.path().join("agents/rose")).len(),
         0
@@ -528,7 +524,7 @@ async fn a_renamed_agent_keeps_everything_and_its_old_id_for_a_while() {
         "SELECT group_concat(id || agent_uid || visibility || text) FROM memories",
     );
     let rows = counts(home.path());
-    assert_snapshot!(fine(home.path(), &["agent", "rename", "rose", "rosa"]).await, @"rose is now rosa. People can go on writing `/agent rose` for 30 days.");
+    assert_snapshot!(fine(home.path(), &["agent", "rename", "rose", "rosa"]).await, @"rose is now rosa. `/agent rose` works for 30 more days.");
     assert_eq!(
         ask(
             home.path(),
@@ -545,11 +541,9 @@ async fn a_renamed_agent_keeps_everything_and_its_old_id_for_a_while() {
     .await
     .stdout;
     assert_snapshot!(talk, @"
-    🌹 Rose: Rose, offline stand-in. You said: “hi”. This is message 2 here.
-    You are in local:home:writing now.
-    🌹 Rose: Rose, offline stand-in. You said: “hi”. This is message 2 here.
-    You are in local:home:code now.
-    🌹 Rose (rosa) answers here from now on. `/agent reset` undoes that.
+    You said: “hi” (message 2).
+    You said: “hi” (message 2).
+    🌹 Rose answers here from now on. `/agent reset` undoes that.
     ");
 }
 
@@ -563,7 +557,7 @@ async fn a_former_id_finds_its_agent_for_thirty_days() {
     let asked = run_with_input(home.path(), &["chat"], "/agent dot\n")
         .await
         .stdout;
-    assert_snapshot!(asked, @"Spot (spot) answers here from now on. `/agent reset` undoes that.");
+    assert_snapshot!(asked, @"Spot answers here from now on. `/agent reset` undoes that.");
     let days = "SELECT (until / 1000 - unixepoch() + 43200) / 86400 FROM agent_former_ids WHERE id = 'dot'";
     assert_eq!(ask(home.path(), days), "30");
     let connection = rusqlite::Connection::open(home.path().join("parlor.db")).expect("opens");
@@ -584,8 +578,8 @@ async fn a_former_id_finds_its_agent_for_thirty_days() {
     .await
     .stdout;
     assert_snapshot!(new, @"
-    Dot (dot) answers here from now on. `/agent reset` undoes that.
-    Blot (blot) answers here from now on. `/agent reset` undoes that.
+    Dot answers here from now on. `/agent reset` undoes that.
+    Blot answers here from now on. `/agent reset` undoes that.
     ");
 }
 
@@ -643,7 +637,7 @@ async fn nothing_is_written_outside_the_home() {
 #[tokio::test]
 async fn a_clone_is_made_alike_and_remembers_nothing() {
     let home = lived_in().await;
-    assert_snapshot!(fine(home.path(), &["agent", "clone", "rose", "lily"]).await, @"lily is made like rose: the same settings, identity files and skills. It remembers nothing.");
+    assert_snapshot!(fine(home.path(), &["agent", "clone", "rose", "lily"]).await, @"lily is a copy of rose: the same settings, identity files and skills, and no memories.");
     let (rose, lily) = (
         files(&home.path().join("agents/rose")),
         files(&home.path().join("agents/lily")),
@@ -726,7 +720,7 @@ async fn an_agent_moves_to_another_house() {
         .await
         .stdout;
     assert!(
-        talk.contains("You said: “go on”") && !talk.contains("This is message"),
+        talk.contains("You said: “go on”") && !talk.contains("(message"),
         "what was said elsewhere is not said here: {talk}"
     );
     std::fs::write(other.path().join("junk"), "no package").expect("writes");
@@ -787,10 +781,10 @@ async fn a_place_that_was_given_away_meanwhile_stays_away() {
     );
     std::fs::write(home.path().join("config.toml"), with_list).expect("writes");
     assert_snapshot!(timeless(&fine(home.path(), &["agent", "remove", "rose"]).await), @"
-    rose is removed. Its files are in archive/rose-00000000-000000; 0 memories, 0 messages, 0 pins are kept, out of sight.
+    rose is archived. Its files are in archive/rose-00000000-000000; 0 memories, 0 messages, 0 pins are kept, out of sight.
     no longer bound: local:home:writing
     no longer named in: agents.main.read_memory_from
-    `parlor agent restore rose-00000000-000000` brings it back.
+    `parlor agent restore rose-00000000-000000` undoes this.
     ");
     assert!(
         config(home.path()).contains("read_memory_from = [\"ada\"] # two"),
@@ -804,13 +798,13 @@ async fn a_place_that_was_given_away_meanwhile_stays_away() {
     std::fs::write(home.path().join("config.toml"), given).expect("writes");
     assert_snapshot!(fine(home.path(), &["agent", "restore", "rose"]).await, @"
     rose is back, with 0 memories, 0 messages, 0 pins.
-    not bound again, because it would not fit any more: local:home:writing
+    not bound again, because another agent has the place now: local:home:writing
     ");
     fine(home.path(), &["config", "check"]).await;
     assert!(
         fine(home.path(), &["route", "explain", "local:home:writing"])
             .await
-            .starts_with("local:home:writing goes to ada")
+            .starts_with("Ada answers in writing (local:home:writing).")
     );
 }
 
@@ -845,7 +839,7 @@ async fn a_restore_that_cannot_be_leaves_everything_where_it_was() {
     assert!(
         broken
             .stderr
-            .ends_with("config.toml was not changed: put this right first.\n"),
+            .ends_with("Nothing was changed. Fix config.toml first.\n"),
         "{}",
         broken.stderr
     );
@@ -902,15 +896,15 @@ async fn info_and_prompt_show_what_the_config_says_about_an_agent() {
     let checked = run(home.path(), &["config", "check"]).await;
     assert_eq!(checked.code, 1);
     assert_snapshot!(checked.stderr, @r#"
-    error: there is no file agents/rose/voices/night.md
-     --> HOME/config.toml:9:15
-      |
-    9 | personality = "voices/night.md"
-      |               ^^^^^^^^^^^^^^^^^ no such file in the agent's folder
-      |
-      = help: write the file, or remove the line to use SOUL.md
+    error: the file agents/rose/voices/night.md does not exist
+      --> HOME/config.toml:39:15
+       |
+    39 | personality = "voices/night.md"
+       |               ^^^^^^^^^^^^^^^^^ no such file in the agent's folder
+       |
+       = help: write the file, or delete the line to use SOUL.md
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
     for verb in ["info", "prompt"] {
         assert_eq!(

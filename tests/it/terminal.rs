@@ -113,7 +113,7 @@ async fn talk_until_summed_up(house: &House, chat: &mut Chat, summary: Script) {
             "with many words ".repeat(10)
         ))
         .await;
-        assert!(chat.line().await.starts_with("Main: On that: much to say."));
+        assert!(chat.line().await.starts_with("On that: much to say."));
         if house.model.journal().iter().any(is_summary) {
             break;
         }
@@ -194,19 +194,23 @@ async fn answers_left_from_before_stand_under_their_topic_and_in_no_reply() {
     assert!(
         !reply
             .iter()
-            .any(|line| line.contains("Main:") || line.contains("asked")),
+            .any(|line| line.contains("lamp") || line.contains("asked")),
         "nothing else is in it: {reply:#?}"
     );
     house.model.release();
-    let rest = chat.ends().await.stdout;
+    let Rest {
+        stdout,
+        stderr: rest,
+    } = chat.ends().await;
+    assert_eq!(stdout, "", "nothing more answers a line of this chat");
     assert!(
         rest.contains(&format!(
-            "What was asked here before is answered now:\nMain: {story}"
+            "What was asked here before is answered now:\n{story}"
         )),
         "{rest}"
     );
     assert!(
-        rest.contains("What was asked before in local:home:code is answered now:\nMain: Fixed."),
+        rest.contains("What was asked before in the topic code is answered now:\nFixed."),
         "{rest}"
     );
 }

@@ -138,7 +138,7 @@ async fn a_switch_survives_sigkill_and_reset_returns_to_the_binding() {
     ada.says(ALICE, "/agent rose").await;
     assert_eq!(
         ada.wait_for_sent(1).await.text,
-        "🌹 Rose (rose) answers here from now on. /agent reset undoes that."
+        "🌹 Rose answers here from now on. /agent reset undoes that."
     );
     house
         .wait_until_stored("SELECT state FROM outbox", "sent")
@@ -163,7 +163,7 @@ async fn a_switch_survives_sigkill_and_reset_returns_to_the_binding() {
     ada.says(ALICE, "/agent reset").await;
     assert_eq!(
         ada.wait_for_sent(3).await.text,
-        "Ada (ada) answers here again (bindings[1]: exact topic telegram:topic:-1001234:102)."
+        "The switch is undone. Ada answers here. A binding for telegram:topic:-1001234:102 in config.toml gives this topic to Ada."
     );
     ada.says(ALICE, "and now").await;
     ada.wait_for_sent(4).await;
@@ -260,7 +260,10 @@ async fn a_broken_update_is_recorded_and_stops_nobody() {
     assert!(raw.contains("seven"), "{raw}");
     rose.says(ALICE, "/status").await;
     let status = rose.wait_for_sent(2).await.text;
-    assert!(status.ends_with("Unreadable updates: 2."), "{status}");
+    assert!(
+        status.contains("2 updates from the platform could not be read"),
+        "{status}"
+    );
     house.close(gateway).await;
 }
 
@@ -331,7 +334,7 @@ async fn a_place_with_too_much_waiting_says_so_and_loses_nothing_it_took() {
     let refusal = rose.wait_for_sent(1).await.text;
     assert_eq!(
         refusal,
-        "Too many messages are waiting here, so I take no more for now. Please send it again later."
+        "Too many messages are waiting here already. Please send yours again later."
     );
     house.model.release();
     house.settled(&gateway).await;
@@ -405,7 +408,7 @@ require_mention = false
     let place = |text: &str| keys.get(text).map(String::as_str).unwrap_or("nowhere");
     assert_eq!(place("general"), "telegram:topic:-1001234:1");
     assert_eq!(
-        place("[replying to Bob: “in general”] a reply in general"),
+        place("a reply in general"),
         "telegram:topic:-1001234:1",
         "a reply is no topic"
     );
@@ -416,7 +419,7 @@ require_mention = false
         "one conversation per member"
     );
     assert_eq!(
-        place("[replying to Bob: “to be answered”] a reply in a supergroup"),
+        place("a reply in a supergroup"),
         "telegram:group:-1005:111",
         "a reply is no topic"
     );
@@ -497,7 +500,7 @@ agent = "rose"
     assert_eq!(asked(&house, "a reply"), "You are Rose (agent id: rose).");
     bugs.says(ALICE, "/whoami").await;
     let told = bugs.wait_for_sent(3).await.text;
-    assert!(told.contains(", called “bug-7”."), "{told}");
+    assert!(told.contains("This is the topic “bug-7”, "), "{told}");
     bugs.renames_topic(ALICE, "done").await;
     bugs.says(BOB, "after renaming")
         .replying_to(first.message_id)

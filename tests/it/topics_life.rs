@@ -144,7 +144,7 @@ async fn a_deleted_topic_keeps_its_answers_and_nothing_goes_to_general() {
     owner.says("/retry").await;
     owner.wait_for_sent(3).await;
     house.settled(&gateway).await;
-    assert_eq!(owner.texts()[1], "1 message is sent again.");
+    assert_eq!(owner.texts()[1], "1 failed message is sent again.");
     assert!(
         owner.texts()[2].contains("the topic is gone"),
         "the owner who tried is told: {:?}",
@@ -180,13 +180,13 @@ async fn an_owner_has_a_topic_or_everything_sent_again() {
     rose.says(BOB, "/retry").await;
     assert_eq!(
         rose.wait_for_sent(1).await.text,
-        "Only an owner can have something sent again."
+        "Only an owner can resend failed messages."
     );
     rose.says(ALICE, "/retry").await;
     rose.wait_for_sent(3).await;
     assert_eq!(
         rose.texts()[1..],
-        ["re: [Bob] hello", "1 message is sent again."]
+        ["re: [Bob] hello", "1 failed message is sent again."]
     );
     assert!(other.texts().is_empty(), "here means here");
     owner.says("/retry").await;
@@ -195,7 +195,10 @@ async fn an_owner_has_a_topic_or_everything_sent_again() {
     house.settled(&gateway).await;
     assert_eq!(
         owner.texts()[2..],
-        ["1 message is sent again.", "Nothing is undelivered here."]
+        [
+            "1 failed message is sent again.",
+            "There are no failed messages."
+        ]
     );
     gateway.shutdown().await;
 }
@@ -223,12 +226,15 @@ async fn the_command_line_lists_what_failed_and_the_next_start_sends_it() {
     );
     let rows: serde_json::Value =
         serde_json::from_str(&run(&house, &["failed", "list", "--json"]).await).expect("JSON");
-    assert_eq!(rows[1]["place"], "telegram:topic:-1001234:101");
+    assert_eq!(
+        rows[1]["place"],
+        serde_json::json!({ "id": "telegram:topic:-1001234:101", "name": "Roses" })
+    );
     let first = rows[0]["id"].to_string();
 
     assert_eq!(
         run(&house, &["failed", "retry", "telegram:topic:-1001234:7"]).await,
-        "error: nothing like that is undelivered. `parlor failed` lists what is\n"
+        "error: no undelivered message is meant by this\nhint: `parlor failed` lists undelivered messages\n"
     );
     assert!(
         run(&house, &["failed", "retry", "roses"])
@@ -236,8 +242,8 @@ async fn the_command_line_lists_what_failed_and_the_next_start_sends_it() {
             .starts_with("error: `roses` is neither a number")
     );
     insta::assert_snapshot!(run(&house, &["failed", "retry", &first]).await, @r"
-    1 message is sent again at the next start of the gateway.
-    In a gateway that runs now, an owner's /retry in the chat sends at once.
+    1 message will be sent again at the next start of the gateway.
+    If the gateway is running, /retry from an owner in a chat sends them at once.
     ");
     rose.says(BOB, "three").await;
     house.settled(&gateway).await;
@@ -319,7 +325,7 @@ async fn a_new_topic_called_like_an_agent_is_given_to_it_where_its_maker_may() {
     let by_name = forum.creates_topic(BOB, "night desk").await;
     assert_eq!(
         by_name.wait_for_sent(1).await.text,
-        "Night Desk (night-desk) answers here from now on. /agent reset undoes that."
+        "Night Desk answers here from now on. /agent reset undoes that."
     );
     let by_id = forum.creates_topic(BOB, "ROSE").await;
     by_id.wait_for_sent(1).await;
@@ -350,9 +356,7 @@ async fn a_new_topic_called_like_an_agent_is_given_to_it_where_its_maker_may() {
     by_name.says(BOB, "/status").await;
     let status = by_name.wait_for_sent(2).await.text;
     assert!(
-        status.starts_with(
-            "Night Desk (night-desk) answers here in “night desk” with fake/any (default_model)."
-        ),
+        status.starts_with("Night Desk answers here. You chose Night Desk on "),
         "{status}"
     );
     house.close(gateway).await;
@@ -529,10 +533,12 @@ async fn the_owner_is_told_the_line_and_explain_shows_why_the_old_binding_counts
         [format!("{BECAME}{line}.")]
     );
     insta::assert_snapshot!(run(&house, &["route", "explain", "telegram:group:-1000005:222"]).await, @"
-    telegram:group:-1000005:222 goes to rose
+    Rose answers in telegram:group:-1000005:222. A binding in config.toml gives `telegram:group:-5` to Rose.
+    Asked for telegram:222, a guest.
+
+    telegram:group:-1000005:222 belongs to rose
     because of bindings[0]: group telegram:group:-5
 
-    person: telegram:222
     formerly: telegram:group:-5
 
     pin       telegram:group:-1000005:222  no pin

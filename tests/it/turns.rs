@@ -58,7 +58,10 @@ async fn what_is_said_during_a_task_is_answered_after_the_round_and_the_task_goe
     insta::assert_snapshot!(journal[1].last_text(), @"
     write the report
 
-    [You are in the middle of a task, after a round of tools: write the report]
+    [You are in the middle of this task, after a round of tools:]
+
+    write the report
+
     [The next message came meanwhile. Answer only that now; the task goes on by itself afterwards, and you will know what was said.]
 
     which colour is it
@@ -66,8 +69,11 @@ async fn what_is_said_during_a_task_is_answered_after_the_round_and_the_task_goe
     assert_eq!(roles(&journal[2]), ["user", "call", "tool", "user"]);
     insta::assert_snapshot!(journal[2].last_text(), @"
     [While you were at this, people wrote and were answered:]
+
     which colour is it
-    [you answered] Blue.
+
+    [you] Blue.
+
     [Go on with your task, with what they said in mind. Do not answer them again.]
     ");
     assert_eq!(
@@ -80,7 +86,7 @@ async fn what_is_said_during_a_task_is_answered_after_the_round_and_the_task_goe
     house.settled(&gateway).await;
     let status = alice.texts().pop().expect("a status");
     assert!(
-        status.contains("Lately: goes on; answered while another task waits; put aside"),
+        status.contains("Lately here: resumed; answered during another task; set aside"),
         "{status}"
     );
     gateway.shutdown().await;
@@ -200,7 +206,7 @@ async fn a_tool_that_ran_while_the_process_was_killed_is_told_as_interrupted() {
     let told = house.model.last_request();
     assert!(
         told.last_text()
-            .starts_with("[interrupted: the gateway was restarted while this ran."),
+            .starts_with("Interrupted: the gateway was restarted while this ran."),
         "{told:?}"
     );
     house
@@ -244,6 +250,12 @@ async fn a_backlog_that_has_begun_is_one_answer_after_a_kill_too() {
         3,
         "a later edit or deletion finds each of them: {messages}"
     );
+    let words = "SELECT group_concat(role || ' ' || labels || ' ' || text, '; ' ORDER BY id) FROM messages WHERE kind = 'person'";
+    assert_eq!(
+        house.ask(words),
+        "owner 1 begin; owner 1 one; owner 1 two",
+        "each with its own words and writer"
+    );
     process.stop().await;
 }
 
@@ -272,7 +284,7 @@ async fn stop_ends_the_task_and_leaves_what_waits() {
     1 message waits:
     • “and then this” (Alice)
 
-    What waits is answered between two rounds of tools or while subagents work, or else after this. /stop ends it, /queue clear drops what waits.
+    These come next. /stop cancels the current answer, /queue clear drops the rest.
     ");
     let mut rest = texts[1..].to_vec();
     rest.sort();
@@ -315,8 +327,8 @@ async fn stop_all_clears_the_backlog_too() {
     assert_eq!(
         alice.texts()[1..],
         [
-            "Nothing is being done here.",
-            "Nothing is being done here, and nothing waits."
+            "Nothing is being written here.",
+            "Nothing is being written here, and nothing waits."
         ]
     );
     gateway.shutdown().await;

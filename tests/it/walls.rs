@@ -8,6 +8,7 @@ mod doors;
 mod handing_over;
 mod outside;
 mod people;
+mod roles;
 mod rooms;
 mod root;
 

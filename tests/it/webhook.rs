@@ -20,19 +20,19 @@ async fn hooked_house() -> (House, String) {
     (house, listen)
 }
 
-fn hook(house: &House, listen: &str) {
+pub(crate) fn hook(house: &House, listen: &str) {
     let webhook =
         format!("webhook = {{ url = \"https://bot.example.org/hook\", listen = \"{listen}\" }}");
     house.configure_telegram(&format!("mode = \"webhook\"\n{webhook}"));
 }
 
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound").to_string()
 }
 
 /// A gateway that Telegram knows about.
-async fn open(house: &House) -> Gateway {
+pub(crate) async fn open(house: &House) -> Gateway {
     let gateway = house.open().await;
     announced(house, 1).await;
     gateway

@@ -34,23 +34,23 @@ async fn a_guest_fetches_no_agent_that_is_for_members() {
     for (line, told) in [
         (
             "/agent ada",
-            "ada is for members. Open to you here: /agent main, /agent rose.",
+            "Ada is for members. You can use /agent main, /agent rose.",
         ),
         (
             "/agent ada once",
-            "ada is for members. Open to you here: /agent main, /agent rose.",
+            "Ada is for members. You can use /agent main, /agent rose.",
         ),
         (
             "/agent Ada",
-            "ada is for members. Open to you here: /agent main, /agent rose.",
+            "Ada is for members. You can use /agent main, /agent rose.",
         ),
         (
             "/agent eve",
-            "eve is for owners. Open to you here: /agent main, /agent rose.",
+            "Eve is for owners. You can use /agent main, /agent rose.",
         ),
         (
             "/agent evee",
-            "No agent is called evee. There are: main, rose.",
+            "No agent is called evee. You can choose main, rose.",
         ),
     ] {
         topic.says(BOB, line).await;
@@ -63,7 +63,7 @@ async fn a_guest_fetches_no_agent_that_is_for_members() {
     }
     topic.says(BOB, "/agents").await;
     house.settled(&gateway).await;
-    let list = topic.texts().pop().unwrap();
+    let list = topic.texts().pop().unwrap().to_lowercase();
     assert!(!list.contains("ada") && !list.contains("eve"), "{list}");
     assert!(list.contains("main") && list.contains("rose"), "{list}");
     topic.says(BOB, "/agent rose").await;
@@ -106,14 +106,14 @@ async fn only_the_config_opens_an_agent_whose_who_is_written() {
     assert_eq!(
         topic.texts().last().map(String::as_str),
         Some(
-            "eve is for owners, and guests can write here. To open it here, bind this place to it in config.toml, or write who = \"guest\" under [agents.eve]."
+            "Eve is for owners, but guests can write here. To open it here, bind this place to it in config.toml, or write who = \"guest\" under [agents.eve]."
         )
     );
     topic.says(CAROL, "/agent ada").await;
     house.settled(&gateway).await;
     assert_eq!(
         topic.texts().last().map(String::as_str),
-        Some("ada is for members, and guests can write here. An owner can give this place to it.")
+        Some("Ada is for members, but guests can write here. An owner can give this place to it.")
     );
     topic.says(ALICE, "/agent ada").await;
     topic.says(BOB, "hello").await;
@@ -145,7 +145,7 @@ async fn a_pin_that_is_older_than_the_rule_does_not_count() {
     house.settled(&gateway).await;
     let said = topic.texts();
     let told = said.iter().filter(|text| {
-        *text == "ada is not open to everybody who can write here, so this place goes back to its usual agent."
+        *text == "Ada is not open to everybody who can write here, so the switch is undone. /agent tells who answers now."
     });
     assert_eq!(told.count(), 1, "{said:?}");
     assert_eq!(
@@ -173,7 +173,7 @@ async fn an_agent_that_is_closed_in_writing_answers_no_guest_where_it_is_the_def
         house.settled(&gateway).await;
         assert_eq!(
             bob.texts().last().map(String::as_str),
-            Some("eve is for owners. Open to you here: /agent rose."),
+            Some("Eve is for owners. You can use /agent rose."),
             "{line}"
         );
     }
@@ -203,14 +203,14 @@ async fn a_role_with_one_agent_opens_that_agent_alone() {
     house.settled(&gateway).await;
     assert_eq!(
         carol.texts().last().map(String::as_str),
-        Some("eve is for owners. Open to you here: /agent main, /agent rose, /agent ada.")
+        Some("Eve is for owners. You can use /agent main, /agent rose, /agent ada.")
     );
     carol.says("/agent ada").await;
     carol.says("/whoami").await;
     house.settled(&gateway).await;
     let told = carol.texts().pop().unwrap();
     assert!(
-        told.starts_with("You are Carol, telegram:333 (member)."),
+        told.starts_with("You are Carol (member), telegram:333."),
         "{told}"
     );
     gateway.shutdown().await;
@@ -261,7 +261,7 @@ async fn a_person_is_shown_before_the_code_counts_and_can_be_sent_away_again() {
     let (bob, alice) = (house.telegram.dm(BOB), house.telegram.dm(ALICE));
     bob.says("hello").await;
     let hint = bob.wait_for_sent(1).await.text;
-    let code = hint.split("/pair ").nth(1).unwrap()[..8].to_owned();
+    let code = hint.split("parlor pair ").nth(1).unwrap()[..8].to_owned();
     alice.says("/pair").await;
     house.settled(&gateway).await;
     let list = alice.texts().pop().unwrap();
@@ -274,7 +274,7 @@ async fn a_person_is_shown_before_the_code_counts_and_can_be_sent_away_again() {
     assert_eq!(
         alice.texts().pop().unwrap(),
         format!(
-            "Bob (telegram:222) has this code. Nobody is let in yet: /pair {code} yes does it."
+            "Bob (telegram:222) has this code. Nobody is let in yet: /pair {code} yes does it, /pair {code} no turns them away."
         )
     );
     assert_eq!(

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use futures_util::StreamExt;
-use parlor::config::{ModelRef, ModelSettings, Provider, ProviderKind, Reasoning, Secret, Vision};
+use parlor::config::{
+    ModelRef, ModelSettings, Provider, ProviderKind, ProviderLines, Reasoning, Secret, Vision,
+};
 use parlor::models::{
     Content, Image, ImageKind, ModelMessage, ModelRequest, Models, ToolCall, ToolSpec,
 };
@@ -86,6 +88,8 @@ impl Setup {
                 models: Vec::new(),
                 vision: Vision::All,
                 context_tokens: None,
+                missing_key: None,
+                lines: ProviderLines::default(),
             };
             (format!("{dialect:?}"), provider)
         };

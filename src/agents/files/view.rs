@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Files, Opened, PathError, Want, joined, steps};
 use crate::agents::sight::Sight;
 use crate::agents::workspace::{Workspace, WorkspaceView};
+use crate::domain::Labels;
 
 /// The first step of paths to long results of the turn.
 pub const RESULTS: &str = "tool-results";
@@ -17,6 +18,8 @@ pub struct FileView {
     siblings: Arc<Sight>,
     /// Long results of the turn.
     results: Option<Arc<Workspace>>,
+    /// What the turn has read: the labels of what it writes.
+    read: Labels,
 }
 
 /// Where a path leads.
@@ -42,7 +45,14 @@ impl FileView {
             own: Arc::new(own),
             siblings: Arc::new(siblings),
             results,
+            read: Labels::NONE,
         }
+    }
+
+    /// The same in a turn that has read this.
+    #[must_use]
+    pub fn having_read(self, read: Labels) -> Self {
+        FileView { read, ..self }
     }
 
     /// The boundary first, then the access list.
@@ -60,7 +70,7 @@ impl FileView {
             _ => Arc::new(Sight::Everything),
         };
         Ok(Found {
-            workspace: WorkspaceView::new(place.workspace, sight),
+            workspace: WorkspaceView::new(place.workspace, sight, self.read),
             path: place.path,
             prefix: place.prefix,
         })
@@ -86,7 +96,7 @@ impl FileView {
             return Err(PathError::Result(written.to_owned()));
         }
         Ok(Some(Found {
-            workspace: WorkspaceView::new(results.clone(), Arc::new(Sight::Everything)),
+            workspace: WorkspaceView::new(results.clone(), Arc::new(Sight::Everything), self.read),
             path: joined(&steps[1..]),
             prefix: RESULTS.to_owned(),
         }))

@@ -20,11 +20,11 @@ fn unreadable(spec: &AgentSpec, personality: &Spanned<String>, home: &Path) -> O
     let error = read_start(&home.join(&shown)).err()?;
     let (message, label) = match error.kind() {
         std::io::ErrorKind::NotFound => (
-            format!("there is no file {shown}"),
+            format!("the file {shown} does not exist"),
             "no such file in the agent's folder".to_owned(),
         ),
         _ => (format!("{shown} cannot be read"), error.to_string()),
     };
     let problem = Problem::new(personality.span.clone(), message).label(label);
-    Some(problem.help("write the file, or remove the line to use SOUL.md"))
+    Some(problem.help("write the file, or delete the line to use SOUL.md"))
 }

@@ -242,6 +242,7 @@ mod tests {
                 place: place.then(|| "telegram:topic:-100:7".parse().unwrap()),
                 person: place.then(|| "telegram:5".parse().unwrap()),
             },
+            labels: crate::domain::Labels::NONE,
             created_at: 1_800_000_000_000,
         }
     }

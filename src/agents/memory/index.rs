@@ -16,7 +16,7 @@ use rusqlite::{Connection, Transaction, params};
 use super::chunks::chunks;
 use super::rows::{self, New, Provenance};
 use crate::config::Visibility;
-use crate::domain::AgentUid;
+use crate::domain::{AgentUid, Labels};
 
 /// The file that the agent itself edits.
 pub(super) const MEMORY_FILE: &str = "MEMORY.md";
@@ -184,6 +184,7 @@ fn replace(
             path,
             text,
             said: Provenance::default(),
+            labels: Labels::NONE,
             created_at,
         };
         rows::insert(tx, &new)?;

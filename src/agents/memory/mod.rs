@@ -24,8 +24,10 @@ use dashmap::DashMap;
 use rusqlite::Transaction;
 
 use super::{Agent, MAX_FILE_BYTES};
+use crate::access::numbers;
+use crate::config::People;
 use crate::config::Visibility;
-use crate::domain::{AgentId, AgentUid, Role};
+use crate::domain::{AgentId, AgentUid, Label, Labels, Role, Said};
 use crate::storage::{Db, Durability, StoreError};
 
 use export::ExportedMemory;
@@ -78,10 +80,19 @@ pub struct Imported {
     pub known: usize,
 }
 
+/// Memories for a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recollection {
+    /// Behind a heading; empty if no memory fits.
+    pub said: Vec<Said>,
+    /// Where the memories come from.
+    pub labels: Labels,
+}
+
 /// The result of a recall on a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Recalled {
-    Found(Option<String>),
+    Found(Recollection),
     /// A file has changed, and only [`Memory::recall`] can update the index.
     IndexIsOld,
 }
@@ -118,9 +129,11 @@ impl Memories {
     /// The clause and the words of a search.
     pub async fn explain(&self, scope: Scope<'_>, text: &str) -> Result<String, StoreError> {
         let (clause, text) = (Clause::of(scope), text.to_owned());
-        self.db
+        let words = self
+            .db
             .read(move |connection| search::explain(connection, &clause, &text))
-            .await
+            .await?;
+        Ok(format!("searched: {}\nfor: {words}", scope.in_words()))
     }
 
     /// Saved memories with a smaller id than `before`, the newest first.
@@ -209,9 +222,9 @@ impl Memory {
 
     /// The memories for a prompt, found by the message's text. With a budget of 0 there is no
     /// search.
-    pub async fn recall(&self, reader: &Reader, text: &str) -> Result<Option<String>, StoreError> {
+    pub async fn recall(&self, reader: &Reader, text: &str) -> Result<Recollection, StoreError> {
         if self.agent.memory.recall_tokens == 0 {
-            return Ok(None);
+            return Ok(Recollection::default());
         }
         self.refresh().await?;
         let (memory, reader, text) = (self.clone(), reader.clone(), text.to_owned());
@@ -230,7 +243,7 @@ impl Memory {
         text: &str,
     ) -> rusqlite::Result<Recalled> {
         if self.agent.memory.recall_tokens == 0 {
-            return Ok(Recalled::Found(None));
+            return Ok(Recalled::Found(Recollection::default()));
         }
         if !self
             .read_folders()
@@ -247,7 +260,7 @@ impl Memory {
         connection: &rusqlite::Connection,
         reader: &Reader,
         text: &str,
-    ) -> rusqlite::Result<Option<String>> {
+    ) -> rusqlite::Result<Recollection> {
         let mut found = search::search(
             connection,
             &Clause::of(Scope::RecalledBy(&self.agent, reader)),
@@ -259,11 +272,29 @@ impl Memory {
                 entry.owner != self.agent.uid || entry.path.as_deref() != Some(index::MEMORY_FILE)
             });
         }
-        Ok(recall::block(
-            &found,
-            self.agent.uid,
-            self.agent.memory.recall_tokens,
-        ))
+        Ok(recall::block(&found, &self.agent))
+    }
+
+    /// Memories as an agent reads them, with the numbers of people.
+    pub async fn told(
+        &self,
+        found: &[Entry],
+        people: &Arc<People>,
+    ) -> Result<Vec<Said>, StoreError> {
+        let (mut told, people): (Vec<Said>, _) = (
+            found
+                .iter()
+                .map(|entry| recall::said(entry, self.agent.uid))
+                .collect(),
+            people.clone(),
+        );
+        self.memories
+            .db
+            .read(move |connection| {
+                numbers::fill_in(connection, &people, told.iter_mut())?;
+                Ok(told)
+            })
+            .await
     }
 
     /// Whether the prompt has all of MEMORY.md, because the file is within the limit.
@@ -511,6 +542,7 @@ impl ExportedMemory {
             path: None,
             text: saving::clean(&self.text),
             said: self.said.clone(),
+            labels: Labels::from(Label::Imported),
             created_at: self.created_at,
         }
     }

@@ -8,8 +8,9 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, pa
 
 use super::scope::{Clause, GLOBAL, Values};
 use super::tokenizer;
+use crate::access::numbers;
 use crate::config::Visibility;
-use crate::domain::{AgentUid, PersonId, SessionKey};
+use crate::domain::{AgentUid, Labels, PersonId, Role, SessionKey};
 use crate::routing::places::{self, PlaceId};
 
 /// A memory from the database.
@@ -24,6 +25,8 @@ pub struct Entry {
     pub path: Option<String>,
     pub text: String,
     pub said: Provenance,
+    /// Who had it saved, and what that turn had read.
+    pub labels: Labels,
     pub created_at: i64,
 }
 
@@ -42,6 +45,7 @@ pub(super) struct New {
     pub(super) path: Option<String>,
     pub(super) text: String,
     pub(super) said: Provenance,
+    pub(super) labels: Labels,
     pub(super) created_at: i64,
 }
 
@@ -65,7 +69,7 @@ pub struct Counts {
 const SLOT_BITS: u32 = 40;
 
 const COLUMNS: &str = "m.id, m.agent_uid, a.slug, m.visibility, m.path, m.text, \
-    (SELECT key FROM places WHERE places.id = m.place_id), m.person, m.created_at";
+    (SELECT key FROM places WHERE places.id = m.place_id), m.person, m.created_at, m.labels";
 
 /// Columns and tables of every read.
 pub(super) fn select(from: &str, rest: &str) -> String {
@@ -92,6 +96,13 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
             person: read(7)?.and_then(|person| person.parse().ok()),
         },
         created_at: row.get(8)?,
+        labels: match row.get::<_, Option<u32>>(9)? {
+            Some(bits) => Labels::from_bits(bits),
+            // Files are the operator's, or written in turns that may write for everybody.
+            None if row.get::<_, Option<String>>(4)?.is_some() => Labels::NONE,
+            // Saved before there were labels.
+            None => Labels::of(Role::Guest),
+        },
     })
 }
 
@@ -116,10 +127,13 @@ pub(super) fn insert(tx: &Transaction<'_>, new: &New) -> rusqlite::Result<i64> {
         .as_ref()
         .map(|place| places::ensure(tx, place, new.created_at))
         .transpose()?;
+    if let Some(person) = &new.said.person {
+        numbers::ensure(tx, person)?;
+    }
     let person = new.said.person.as_ref().map(ToString::to_string);
     let mut insert = tx.prepare_cached(
-        "INSERT INTO memories (agent_uid, visibility, source, path, text, place_id, person, created_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO memories (agent_uid, visibility, source, path, text, place_id, person, created_at, labels) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     let id = insert.insert(params![
         new.owner.to_string(),
@@ -129,7 +143,8 @@ pub(super) fn insert(tx: &Transaction<'_>, new: &New) -> rusqlite::Result<i64> {
         new.text,
         place,
         person,
-        new.created_at
+        new.created_at,
+        new.path.is_none().then_some(new.labels.bits())
     ])?;
     let seen_by = SeenBy {
         owner: new.owner,

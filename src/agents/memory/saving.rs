@@ -79,6 +79,7 @@ pub(super) fn prepare(
             place: reader.place().cloned(),
             person: reader.speaker().cloned(),
         },
+        labels: reader.labels(),
         created_at: now_ms(),
     };
     Ok(Saving {

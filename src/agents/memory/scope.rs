@@ -3,8 +3,8 @@
 
 use rusqlite::{Connection, named_params};
 
-use crate::agents::Agent;
-use crate::domain::{AgentUid, PersonId, Role, SessionKey};
+use crate::agents::{Agent, Audience, Content, may_be_led};
+use crate::domain::{AgentUid, Labels, PersonId, Role, SessionKey};
 
 /// The person and place that memories are read and saved for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Reader {
     speaker: Option<PersonId>,
     place: Option<SessionKey>,
     role: Role,
+    /// What the turn had read. A memory of the turn is made of it.
+    read: Labels,
 }
 
 impl Reader {
@@ -26,7 +28,14 @@ impl Reader {
             speaker: Some(speaker.clone()),
             place: Some(place.clone()),
             role,
+            read: Labels::NONE,
         }
+    }
+
+    /// The reader in a turn that has read this.
+    #[must_use]
+    pub fn having_read(self, read: Labels) -> Self {
+        Reader { read, ..self }
     }
 
     /// The operator at the command line, who may look on behalf of a person and a place.
@@ -36,6 +45,7 @@ impl Reader {
             speaker: ids.first().cloned(),
             place,
             role: Role::Owner,
+            read: Labels::NONE,
         }
     }
 
@@ -46,6 +56,23 @@ impl Reader {
 
     pub fn role(&self) -> Role {
         self.role
+    }
+
+    fn audience(&self) -> Audience {
+        Audience::of(self.place.as_ref(), self.role, self.read)
+    }
+
+    /// The person whose own memories are found.
+    fn people(&self) -> &[PersonId] {
+        match may_be_led(self.place.as_ref(), self.role, self.read) {
+            true => &[],
+            false => &self.ids,
+        }
+    }
+
+    /// The labels of what is saved for the reader.
+    pub(super) fn labels(&self) -> Labels {
+        self.read | Labels::of(self.role)
     }
 
     pub(super) fn ids(&self) -> &[PersonId] {
@@ -77,6 +104,28 @@ pub enum Scope<'a> {
     RecalledBy(&'a Agent, &'a Reader),
 }
 
+impl Scope<'_> {
+    /// Which memories are visible, in words.
+    pub(super) fn in_words(&self) -> String {
+        let clause = Clause::of(*self);
+        let mut parts = Vec::new();
+        if let Scope::Of(agent, _) | Scope::PrivateOf(agent, _) | Scope::RecalledBy(agent, _) = self
+        {
+            parts.push(format!("memories of {}", agent.name));
+            let others = agent.memory.read_from.iter();
+            let others = others.filter_map(|peer| peer.folder.file_name()?.to_str());
+            parts.extend(others.map(|id| format!("memories of {id} (read_memory_from)")));
+        }
+        let people = clause.people.iter();
+        parts.extend(people.map(|person| format!("memories for {person}")));
+        parts.extend(clause.place.map(|place| format!("memories for {place}")));
+        if clause.has_global {
+            parts.push("global memories".to_owned());
+        }
+        parts.join(", ")
+    }
+}
+
 /// The rows visible to a scope. No other code decides this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Clause {
@@ -86,6 +135,7 @@ pub(super) struct Clause {
     people: Vec<PersonId>,
     /// The place whose rows are visible.
     place: Option<SessionKey>,
+    has_private: bool,
     has_global: bool,
 }
 
@@ -104,9 +154,10 @@ pub(super) struct Values {
 impl Clause {
     pub(super) fn of(scope: Scope<'_>) -> Self {
         let clause = |agent: &Agent, reader: &Reader, people: &[PersonId], has_global| Clause {
-            owners: owners(agent),
+            owners: owners(agent, reader.audience()),
             people: people.to_owned(),
             place: reader.place.clone(),
+            has_private: reader.audience().may_see(&agent.memory, Content::Memory),
             has_global,
         };
         match scope {
@@ -114,10 +165,11 @@ impl Clause {
                 owners: Vec::new(),
                 people: Vec::new(),
                 place: None,
+                has_private: false,
                 has_global: true,
             },
-            Scope::Of(agent, reader) => clause(agent, reader, &reader.ids, true),
-            Scope::PrivateOf(agent, reader) => clause(agent, reader, &reader.ids, false),
+            Scope::Of(agent, reader) => clause(agent, reader, reader.people(), true),
+            Scope::PrivateOf(agent, reader) => clause(agent, reader, reader.people(), false),
             Scope::RecalledBy(agent, reader) if reader.is_private() => {
                 clause(agent, reader, &reader.ids, true)
             }
@@ -127,19 +179,22 @@ impl Clause {
 
     /// A condition on `memories AS m`, with the parameters of [`Clause::values`]. Archived rows fit
     /// no side.
-    pub(super) fn sql(&self) -> &'static str {
-        match self.has_global {
-            true => {
-                "(m.visibility = 'global' OR (m.agent_uid IN (SELECT value FROM json_each(:owners)) AND (m.visibility = 'private' \
-                 OR (m.visibility = 'person' AND m.person IN (SELECT value FROM json_each(:people))) \
-                 OR (m.visibility = 'place' AND m.place_id = (SELECT id FROM places WHERE key = :place)))))"
-            }
-            false => {
-                "(m.agent_uid IN (SELECT value FROM json_each(:owners)) AND (m.visibility = 'private' \
-                 OR (m.visibility = 'person' AND m.person IN (SELECT value FROM json_each(:people))) \
-                 OR (m.visibility = 'place' AND m.place_id = (SELECT id FROM places WHERE key = :place))))"
-            }
-        }
+    pub(super) fn sql(&self) -> String {
+        let global = if self.has_global {
+            "m.visibility = 'global' OR "
+        } else {
+            ""
+        };
+        let private = if self.has_private {
+            "m.visibility = 'private' OR "
+        } else {
+            ""
+        };
+        format!(
+            "({global}(m.agent_uid IN (SELECT value FROM json_each(:owners)) AND ({private}\
+             (m.visibility = 'person' AND m.person IN (SELECT value FROM json_each(:people))) \
+             OR (m.visibility = 'place' AND m.place_id = (SELECT id FROM places WHERE key = :place)))))"
+        )
     }
 
     pub(super) fn values(&self) -> Values {
@@ -176,33 +231,6 @@ impl Clause {
         )?;
         numbers.collect()
     }
-
-    /// The clause with its values, for people.
-    pub(super) fn shown(&self) -> String {
-        if self.owners.is_empty() {
-            return "visibility = 'global'".to_owned();
-        }
-        let mut kinds = vec!["visibility = 'private'".to_owned()];
-        if !self.people.is_empty() {
-            kinds.push(format!(
-                "(visibility = 'person' AND person IN ({}))",
-                quoted(&self.people)
-            ));
-        }
-        if let Some(place) = &self.place {
-            kinds.push(format!("(visibility = 'place' AND place = '{place}')"));
-        }
-        let kinds = match kinds.as_slice() {
-            [kind] => kind.clone(),
-            several => format!("({})", several.join(" OR ")),
-        };
-        let own = format!("{kinds} AND agent_uid IN ({})", quoted(&self.owners));
-        if self.has_global {
-            format!("visibility = 'global' OR ({own})")
-        } else {
-            own
-        }
-    }
 }
 
 /// Uids, and ids of people, have no quotes.
@@ -214,18 +242,9 @@ fn json_list(items: &[impl ToString]) -> String {
     format!("[{}]", items.join(","))
 }
 
-fn quoted(items: &[impl ToString]) -> String {
-    let items: Vec<String> = items
-        .iter()
-        .map(|item| format!("'{}'", item.to_string()))
-        .collect();
-    items.join(", ")
-}
-
 /// The agents whose rows an agent sees.
-fn owners(agent: &Agent) -> Vec<AgentUid> {
-    [agent.uid]
-        .into_iter()
-        .chain(agent.memory.read_from.iter().map(|peer| peer.uid))
-        .collect()
+fn owners(agent: &Agent, audience: Audience) -> Vec<AgentUid> {
+    let others = agent.memory.read_from.iter().map(|peer| peer.uid);
+    let others = others.filter(|_| audience.may_see(&agent.memory, Content::OthersMemory));
+    [agent.uid].into_iter().chain(others).collect()
 }

@@ -70,20 +70,17 @@ pub(super) fn explain(
     text: &str,
 ) -> rusqlite::Result<String> {
     let numbers = clause.numbers(connection)?;
-    let asked = match question(connection, &numbers, text)? {
+    Ok(match question(connection, &numbers, text)? {
         Question::Nothing if asked_words(text).is_empty() => {
-            "nothing: these words are in every text".to_owned()
+            "nothing: these words are in almost every text".to_owned()
         }
-        Question::Nothing => "nothing: no visible memory has any of these words".to_owned(),
-        Question::Best(words) => format!("{}, best first (bm25)", any(&numbers, &words)),
-        Question::Newest(words) => {
-            format!(
-                "{}, newest first: each is in more than {MOST_RANKED} memories",
-                all(&numbers, &words)
-            )
-        }
-    };
-    Ok(format!("clause: {}\nwords:  {asked}", clause.shown()))
+        Question::Nothing => "nothing: none of these memories has any of the words".to_owned(),
+        Question::Best(words) => format!("any of: {}; the best match first", words.join(", ")),
+        Question::Newest(words) => format!(
+            "{}; the newest first, because each word is in more than {MOST_RANKED} memories",
+            words.join(", ")
+        ),
+    })
 }
 
 #[derive(Debug, Clone, Copy)]

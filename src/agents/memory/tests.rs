@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::*;
 use crate::agents::{Registry, agent_rows};
 use crate::config::{self, Secrets, Source};
-use crate::domain::PersonId;
+use crate::domain::{Marks, PersonId};
 
 /// A home with a database and a few agents.
 struct House {
@@ -424,11 +424,15 @@ async fn only_own_saved_memories_can_be_forgotten() {
     assert_eq!(rose.own(&desk(), foreign).await.unwrap(), None);
 }
 
+fn in_words(recalled: &[Said]) -> String {
+    Marks::new(&[7, 5, 3, 0]).mark_all(recalled).into_text()
+}
+
 /// S2.37
 #[tokio::test]
 async fn recall_fits_its_budget_and_leaves_out_what_the_prompt_has() {
     let house =
-        House::new("[agents.rose]\nrecall_tokens = 60\n[agents.ada]\nrecall = false\n").await;
+        House::new("[agents.rose]\nrecall_tokens = 80\n[agents.ada]\nrecall = false\n").await;
     for number in 0..5 {
         house
             .save(
@@ -443,8 +447,8 @@ async fn recall_fits_its_budget_and_leaves_out_what_the_prompt_has() {
         .memory("rose")
         .recall(&desk(), "tell me about the bee")
         .await
-        .unwrap()
         .unwrap();
+    let block = in_words(&block.said);
     assert_eq!(block.matches("old oak").count(), 1, "{block}");
     assert!(!block.contains("bee bee"), "{block}");
     assert_eq!(
@@ -452,22 +456,14 @@ async fn recall_fits_its_budget_and_leaves_out_what_the_prompt_has() {
             .memory("rose")
             .recall(&desk(), "nothing known")
             .await
-            .unwrap(),
-        None
-    );
-    assert_eq!(
-        house.memory("ada").recall(&desk(), "bee").await.unwrap(),
-        None
-    );
-    assert!(
-        house
-            .memory("main")
-            .recall(&desk(), "bee")
-            .await
             .unwrap()
-            .unwrap()
-            .contains("- [rose] ")
+            .said,
+        []
     );
+    let found = house.memory("ada").recall(&desk(), "bee").await.unwrap();
+    assert_eq!(found.said, []);
+    let found = house.memory("main").recall(&desk(), "bee").await.unwrap();
+    assert!(in_words(&found.said).contains(" of @rose⟧ "));
 }
 
 /// `recall = false` asks nothing at all: a missing table is not noticed.
@@ -479,10 +475,8 @@ async fn without_recall_nothing_is_asked() {
         .write(|tx| tx.execute_batch("DROP TABLE memories_fts; DROP TABLE memory_files"))
         .await
         .unwrap();
-    assert_eq!(
-        house.memory("ada").recall(&desk(), "bee").await.unwrap(),
-        None
-    );
+    let found = house.memory("ada").recall(&desk(), "bee").await.unwrap();
+    assert_eq!(found.said, []);
     assert!(house.memory("main").recall(&desk(), "bee").await.is_err());
 }
 
@@ -506,13 +500,13 @@ async fn a_recall_at_hand_says_when_the_index_is_old() {
         house.write(path, line);
         assert_eq!(at_hand(line).await, Recalled::IndexIsOld);
         let found = house.memory("rose").recall(&desk(), line).await.unwrap();
-        assert!(
-            found.as_ref().is_some_and(|found| found.contains(line)),
-            "{found:?}"
-        );
+        assert!(in_words(&found.said).contains(line), "{found:?}");
         assert_eq!(at_hand(line).await, Recalled::Found(found));
     }
-    assert_eq!(at_hand("nothing known").await, Recalled::Found(None));
+    assert_eq!(
+        at_hand("nothing known").await,
+        Recalled::Found(Recollection::default())
+    );
 }
 
 #[tokio::test]
@@ -535,18 +529,18 @@ async fn words_that_nearly_every_row_has_find_the_newest() {
         "the plan 7"
     );
     insta::assert_snapshot!(main.memories.explain(Scope::Global, "the plan").await.unwrap(), @"
-    clause: visibility = 'global'
-    words:  nothing: no visible memory has any of these words
+    searched: global memories
+    for: nothing: none of these memories has any of the words
     ");
     let explained = main
         .memories
         .explain(Scope::Of(house.agent("main"), &desk()), "the plan 7")
         .await
         .unwrap();
-    insta::assert_snapshot!(explained.replace(&house.agent("main").uid.to_string(), "UID"), @r#"
-    clause: visibility = 'global' OR (visibility = 'private' AND agent_uid IN ('UID'))
-    words:  "1q7", best first (bm25)
-    "#);
+    insta::assert_snapshot!(explained, @"
+    searched: memories of Main, global memories
+    for: any of: 7; the best match first
+    ");
 }
 
 /// Words found in every text find nothing, in any language.
@@ -581,7 +575,7 @@ async fn a_question_finds_what_it_is_about() {
         "¿qué es?",
     ] {
         assert_eq!(found(text).await, 0, "{text}");
-        assert_eq!(main.recall(&desk(), text).await.unwrap(), None, "{text}");
+        assert_eq!(main.recall(&desk(), text).await.unwrap().said, [], "{text}");
     }
     for text in [
         "Is the kettle in here?",
@@ -598,7 +592,7 @@ async fn a_question_finds_what_it_is_about() {
         .await
         .unwrap();
     assert!(
-        explained.ends_with("words:  nothing: these words are in every text"),
+        explained.ends_with("for: nothing: these words are in almost every text"),
         "{explained}"
     );
 }
@@ -788,6 +782,7 @@ proptest! {
                     path: None,
                     text: row.text.clone(),
                     said: row.said(),
+                    labels: crate::domain::Labels::NONE,
                     created_at: 1,
                 };
                 ids.push(house.db.write(move |tx| rows::insert(tx, &new)).await.unwrap());
@@ -929,15 +924,8 @@ async fn a_restore_brings_rows_of_people_and_places_back_to_them_alone() {
             .collect::<Vec<_>>()
     };
     assert_eq!(seen(&dm).await, [Visibility::Person]);
-    assert_eq!(
-        main.recall(&topic, "tea")
-            .await
-            .unwrap()
-            .unwrap()
-            .matches("tea")
-            .count(),
-        1
-    );
+    let recalled = main.recall(&topic, "tea").await.unwrap();
+    assert_eq!(in_words(&recalled.said).matches("tea").count(), 1);
     assert_eq!(
         seen(&person_in("telegram:2", "telegram:dm:2", Role::Owner)).await,
         []

@@ -43,9 +43,9 @@ fn no_such_skill(
         known.is_empty(),
     ) {
         (Some(near), _) => format!("did you mean `{near}`?"),
-        (None, false) => format!("there are: {}", known.join(", ")),
+        (None, false) => format!("the skills are {}", known.join(", ")),
         (None, true) => format!(
-            "write skills/{}/SKILL.md, or take it out of the list",
+            "write skills/{}/SKILL.md, or delete it from the list",
             entry.value
         ),
     };

@@ -180,7 +180,7 @@ fn a_link_that_is_swapped_in_meanwhile_leads_nowhere() {
             drop(
                 place
                     .workspace
-                    .edit(Path::new("folder/a.md"), 100, |content| {
+                    .edit(Path::new("folder/a.md"), 100, Labels::NONE, |content| {
                         Ok::<_, FileError>((content, ()))
                     }),
             );

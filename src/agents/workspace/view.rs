@@ -8,17 +8,36 @@ use cap_std::fs::{File, Metadata};
 
 use super::{Entry, EntryKind, FileError, Workspace};
 use crate::agents::sight::Sight;
+use crate::domain::Labels;
 
 /// A workspace with the sight of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceView {
     workspace: Arc<Workspace>,
     sight: Arc<Sight>,
+    /// What the turn has read: the labels of what it writes.
+    read: Labels,
 }
 
 impl WorkspaceView {
-    pub(in crate::agents) fn new(workspace: Arc<Workspace>, sight: Arc<Sight>) -> Self {
-        WorkspaceView { workspace, sight }
+    pub(in crate::agents) fn new(
+        workspace: Arc<Workspace>,
+        sight: Arc<Sight>,
+        read: Labels,
+    ) -> Self {
+        WorkspaceView {
+            workspace,
+            sight,
+            read,
+        }
+    }
+
+    /// The labels of a file's words, as far as agents wrote them.
+    pub fn labels(&self, path: &Path) -> Labels {
+        match self.seen(path) {
+            Ok(_) => self.workspace.labels(path),
+            Err(_) => Labels::NONE,
+        }
     }
 
     pub fn root(&self) -> &Path {
@@ -37,7 +56,7 @@ impl WorkspaceView {
 
     pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
         self.seen(path)?;
-        self.workspace.write(path, content)
+        self.workspace.write_labelled(path, content, self.read)
     }
 
     pub fn edit<T, E: From<FileError>>(
@@ -47,7 +66,7 @@ impl WorkspaceView {
         change: impl FnOnce(Vec<u8>) -> Result<(Vec<u8>, T), E>,
     ) -> Result<T, E> {
         self.seen(path)?;
-        self.workspace.edit(path, max_bytes, change)
+        self.workspace.edit(path, max_bytes, self.read, change)
     }
 
     pub fn remove(&self, path: &Path) -> Result<(), FileError> {

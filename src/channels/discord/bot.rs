@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::api::Api;
 use super::directory::{ChannelInfo, Directory};
 use super::expected_places::{Expected, ExpectedPlace};
-use super::interactions::menu::Menu;
+use super::instructions::Instructions;
 use super::interactions::state::{Interactions, MayAsk};
 use super::refused_channels::RefusedChannels;
 use crate::channels::Limits;
@@ -39,10 +39,10 @@ pub(super) struct Bot {
     /// Messages of a person within this time are taken together.
     pub(super) gather: Duration,
     pub(super) max_file_mb: u32,
-    pub(super) expected: Vec<ExpectedPlace>,
-    /// Every place of a server is answered in, not only bound ones.
-    pub(super) is_open: bool,
+    pub(super) instructions: watch::Receiver<Instructions>,
     pub(super) known_people: KnownPeople,
+    /// How many agents there are, for the operator.
+    pub(super) agents: usize,
     pub(super) interactions: Interactions,
     /// Has the read positions and the registered commands.
     pub(super) db: Db,
@@ -52,13 +52,11 @@ pub(super) struct Bot {
 pub(crate) struct ChannelDeps {
     /// Signs buttons and menus.
     pub signer: Signer,
-    pub menu: Menu,
+    pub instructions: watch::Receiver<Instructions>,
     pub may_ask: MayAsk,
-    /// Places in bindings.
-    pub expected: Vec<ExpectedPlace>,
-    /// Every place of a server is answered in, not only bound ones.
-    pub is_open: bool,
     pub known_people: KnownPeople,
+    /// How many agents there are, for the operator.
+    pub agents: usize,
     pub db: Db,
 }
 
@@ -86,10 +84,10 @@ impl Bot {
             style: platform.answers,
             gather: platform.gather(),
             max_file_mb: platform.max_file_mb,
-            expected: deps.expected,
-            is_open: deps.is_open,
+            instructions: deps.instructions.clone(),
             known_people: deps.known_people,
-            interactions: Interactions::new(deps.menu, deps.may_ask, deps.signer),
+            agents: deps.agents,
+            interactions: Interactions::new(deps.instructions, deps.may_ask, deps.signer),
             db: deps.db,
         }
     }
@@ -130,7 +128,8 @@ impl Bot {
             Expected::Category(id) => category == Some(id),
             Expected::Channel(id) => id == channel || above == Some(id),
         };
-        self.is_open || self.expected.iter().any(opens)
+        let instructions = self.instructions.borrow();
+        instructions.is_open || instructions.expected.iter().any(opens)
     }
 
     /// Channels and threads in bindings.
@@ -139,6 +138,7 @@ impl Bot {
             Expected::Channel(channel) => Some(channel),
             Expected::Server(_) | Expected::Category(_) => None,
         };
-        self.expected.iter().filter_map(channel).collect()
+        let instructions = self.instructions.borrow();
+        instructions.expected.iter().filter_map(channel).collect()
     }
 }

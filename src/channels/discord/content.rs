@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::directory::{id_in, list};
 use crate::channels::describe::{
     MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, name_line, one_line,
-    quoted, replying, titled,
+    quoted, titled,
 };
-use crate::domain::{Attachment, DiscordId, FileRef};
+use crate::domain::{Around, Attachment, Author, DiscordId, FileRef, PersonId};
 
 /// Files of a message; Discord takes ten.
 const MAX_FILES: usize = 10;
@@ -27,9 +27,9 @@ pub(super) fn attachments(message: &Value) -> Vec<Attachment> {
     files.chain(stickers).chain(poll).collect()
 }
 
-/// Marks in brackets for a forwarded message and for a reply.
-pub(super) fn marks(message: &Value, me: DiscordId) -> Vec<String> {
-    let forwarded = forwarded(message).map(|_| "[forwarded]".to_owned());
+/// The marks of a forwarded message and of a reply.
+pub(super) fn around(message: &Value, me: DiscordId) -> Vec<Around> {
+    let forwarded = forwarded(message).map(|_| Around::Forward { from: None });
     forwarded.into_iter().chain(reply(message, me)).collect()
 }
 
@@ -41,16 +41,38 @@ pub(super) fn forwarded(message: &Value) -> Option<&Value> {
         .filter(|inner| inner.is_object())
 }
 
-fn reply(message: &Value, me: DiscordId) -> Option<String> {
+fn reply(message: &Value, me: DiscordId) -> Option<Around> {
     let is_reply =
         message["message_reference"]["type"].as_u64().unwrap_or(0) == 0 && message["type"] == 19;
     let replied = message.get("referenced_message").filter(|_| is_reply)?;
-    let author = match id_in(&replied["author"], "id") {
-        Some(author) if author == me => "you".to_owned(),
-        Some(_) => display_name(&replied["author"], &Value::Null),
-        None => return Some("[replying to a message that is gone]".to_owned()),
-    };
-    Some(replying(&author, shown(replied)))
+    Some(match author(replied, me) {
+        Some(to) => Around::Reply {
+            to,
+            quote: shown(replied),
+        },
+        None => Around::Reply {
+            to: Author::Gone,
+            quote: None,
+        },
+    })
+}
+
+/// A webhook names itself and its messages as it likes, so its id is nobody's.
+fn author(replied: &Value, me: DiscordId) -> Option<Author> {
+    let id = id_in(&replied["author"], "id")?;
+    if id == me {
+        return Some(Author::You);
+    }
+    let name = display_name(&replied["author"], &Value::Null);
+    Some(if replied["webhook_id"].is_null() {
+        Author::Person {
+            id: PersonId::Discord(id),
+            name,
+            number: None,
+        }
+    } else {
+        Author::Named(name)
+    })
 }
 
 /// A message in few words: its text, else its first attachment.
@@ -58,7 +80,7 @@ fn shown(message: &Value) -> Option<String> {
     let written = message["content"]
         .as_str()
         .and_then(|text| one_line(&readable(text, message), MAX_QUOTE_CHARS));
-    written.map(quoted).or_else(|| {
+    written.or_else(|| {
         attachments(message)
             .into_iter()
             .next()
@@ -220,25 +242,29 @@ mod tests {
     #[test]
     fn replies_and_forwards_say_what_they_refer_to() {
         let check = |message: Value, expected: &[&str]| {
-            assert_eq!(marks(&message, DiscordId(1)), expected, "{message}");
+            let around: Vec<String> = around(&message, DiscordId(1))
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            assert_eq!(around, expected, "{message}");
         };
         let bob = json!({ "id": "222", "username": "bob", "global_name": "Bob" });
         check(json!({ "type": 0 }), &[]);
         check(
             json!({ "type": 19, "referenced_message": { "author": bob, "content": "at\nnoon [ok]" } }),
-            &["[replying to Bob: “at noon ok”]"],
+            &["replying to Bob: “at noon ok”"],
         );
         check(
             json!({ "type": 19, "referenced_message": { "author": { "id": "1", "username": "parlor" }, "content": "done" } }),
-            &["[replying to you: “done”]"],
+            &["replying to the bot: “done”"],
         );
         check(
             json!({ "type": 19, "referenced_message": null }),
-            &["[replying to a message that is gone]"],
+            &["replying to a message that is gone"],
         );
         check(
             json!({ "type": 0, "message_reference": { "type": 1 }, "message_snapshots": [{ "message": { "content": "news" } }] }),
-            &["[forwarded]"],
+            &["forwarded"],
         );
     }
 

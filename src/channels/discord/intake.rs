@@ -18,6 +18,7 @@ use super::read_positions::{self, Progress, ReadPosition, Realm};
 use super::shard::Event;
 use crate::channels::{Batch, Intake};
 use crate::clock::now_ms;
+use crate::console::{self, Connected};
 use crate::domain::{
     Addressed, Arrival, DiscordId, MessageId, Note, PersonId, Platform, SessionKey,
 };
@@ -129,10 +130,13 @@ impl<'a> EventLoop<'a> {
             .interactions
             .know_application(id_in(&ready["application"], "id"));
         self.bot.know_me(me);
-        tracing::info!(
-            "connected to Discord as {}",
-            ready["user"]["username"].as_str().unwrap_or("the bot")
-        );
+        console::connected(&Connected {
+            name: ready["user"]["username"].as_str().unwrap_or("the bot"),
+            by: "gateway",
+            servers: Some(list(ready, "guilds").count()),
+            agents: self.bot.agents,
+            link: None,
+        });
         catchup::run(self).await;
         // Private chats belong to the first shard.
         if ready["shard"][0].as_u64().unwrap_or(0) == 0 {

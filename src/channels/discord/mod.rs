@@ -16,6 +16,7 @@ mod directory;
 mod expected_places;
 mod files;
 mod identify_limit;
+mod instructions;
 mod intake;
 mod interactions;
 mod listen;
@@ -55,6 +56,7 @@ pub(super) use sending_files::MAX_UPLOAD_BYTES;
 
 pub(crate) use bot::{ChannelDeps, KnownPeople};
 pub(crate) use expected_places::{Expected, ExpectedPlace};
+pub(crate) use instructions::Instructions;
 pub(crate) use interactions::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
 
 /// Discord remembers nonces for "the past few minutes".

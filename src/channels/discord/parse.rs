@@ -83,7 +83,7 @@ impl Reader<'_> {
             message: MessageId(id.to_string()),
             sent_at: sent_at(id),
             extras: Extras {
-                marks: content::marks(raw, self.me),
+                around: content::around(raw, self.me),
                 note,
                 ..Extras::default()
             },
@@ -235,7 +235,7 @@ impl Reader<'_> {
             update_id: format!("{}:{}", whole.update_id, index + 1),
             text: String::new(),
             extras: Extras {
-                marks: Vec::new(),
+                around: Vec::new(),
                 attachment: Some(attachment),
                 ..whole.extras.clone()
             },

@@ -19,7 +19,8 @@ const SERVERS_TELL: Duration = Duration::from_secs(2);
 pub(super) async fn report(bot: &Bot) {
     bot.connected().await;
     tokio::time::sleep(SERVERS_TELL).await;
-    for ExpectedPlace { binding, what } in bot.expected.iter().take(MOST_ASKED) {
+    let expected = bot.instructions.borrow().expected.clone();
+    for ExpectedPlace { binding, what } in expected.iter().take(MOST_ASKED) {
         let asked = match what {
             Expected::Server(server) => bot
                 .api

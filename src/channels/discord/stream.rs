@@ -42,10 +42,13 @@ impl Bot {
         message: DiscordId,
         part: &Part,
     ) -> Result<(), SendError> {
-        let text = match StoredPart::read(part)? {
+        let (text, components) = match StoredPart::read(part)? {
             StoredPart::Channel {
-                content: Content::Message { text, .. },
-            } => text,
+                content:
+                    Content::Message {
+                        text, components, ..
+                    },
+            } => (text, components),
             StoredPart::Interaction(_) => {
                 return Err(SendError::Refused(
                     "a response to an interaction is sent, not put into a message".into(),
@@ -58,7 +61,9 @@ impl Bot {
                 return self.remove(to, message).await.and(Err(SendError::Gone));
             }
         };
-        let changed = body(&changed_message(self.style, &text));
+        let mut changed = body(&changed_message(self.style, &text));
+        // Without the field Discord leaves the buttons as they are.
+        changed["components"] = components.into();
         let call = |channel| {
             Call::patch(
                 format!("/channels/{channel}/messages/{message}"),

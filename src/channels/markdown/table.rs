@@ -47,6 +47,11 @@ impl Table {
         table
     }
 
+    /// The cells, the head first.
+    pub(crate) fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
     /// Draws aligned columns and a line below the head.
     pub(crate) fn draw(&self, alignments: &[Alignment]) -> String {
         let widths = self.column_widths();

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::types::field;
 use crate::channels::describe::{
     MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, one_line, quoted,
-    replying, titled,
+    titled,
 };
-use crate::domain::{Attachment, FileRef};
+use crate::domain::{Around, Attachment, Author, FileRef, PersonId, TelegramUserId};
 
 /// The attachment of a message. None for plain text and for service messages.
 pub(super) fn attachment(raw: &Value) -> Option<Attachment> {
@@ -106,37 +106,32 @@ const KINDS: [&str; 17] = [
     "paid_media",
 ];
 
-/// The origin of a forwarded message and the replied message, in brackets.
-pub(super) fn marks(raw: &Value, bot_id: &str) -> Vec<String> {
-    let forwarded =
-        field(raw, "forward_origin").map(|origin| format!("[forwarded from {}]", author(origin)));
+/// The origin of a forwarded message and the replied message.
+pub(super) fn around(raw: &Value, bot_id: &str) -> Vec<Around> {
+    let forwarded = field(raw, "forward_origin").map(|origin| Around::Forward {
+        from: Some(author(origin, bot_id)),
+    });
     forwarded.into_iter().chain(reply(raw, bot_id)).collect()
 }
 
-fn reply(raw: &Value, bot_id: &str) -> Option<String> {
+fn reply(raw: &Value, bot_id: &str) -> Option<Around> {
     let quote = raw
         .get("quote")
-        .and_then(|quote| one_line(quote["text"].as_str()?, MAX_QUOTE_CHARS))
-        .map(quoted);
+        .and_then(|quote| one_line(quote["text"].as_str()?, MAX_QUOTE_CHARS));
     if let Some(elsewhere) = raw.get("external_reply").filter(|reply| is_filled(reply)) {
-        return Some(replying(
-            &author(&elsewhere["origin"]),
-            quote.or_else(|| shown(elsewhere)),
-        ));
+        return Some(Around::Reply {
+            to: author(&elsewhere["origin"], bot_id),
+            quote: quote.or_else(|| shown(elsewhere)),
+        });
     }
     // All messages of a topic reply to its first message, without any person's doing.
     let replied = raw
         .get("reply_to_message")
         .filter(|replied| is_filled(replied) && field(replied, "forum_topic_created").is_none())?;
-    let is_ours = replied["from"]["id"]
-        .as_i64()
-        .is_some_and(|id| id.to_string() == bot_id);
-    let author = if is_ours {
-        "you".to_owned()
-    } else {
-        sender(replied)
-    };
-    Some(replying(&author, quote.or_else(|| shown(replied))))
+    Some(Around::Reply {
+        to: sender(replied, bot_id),
+        quote: quote.or_else(|| shown(replied)),
+    })
 }
 
 /// A message in few words: its text, else its attachment.
@@ -145,24 +140,48 @@ fn shown(message: &Value) -> Option<String> {
         .or_else(|| field(message, "caption"))
         .and_then(Value::as_str);
     let written = written.and_then(|text| one_line(text, MAX_QUOTE_CHARS));
-    written
-        .map(quoted)
-        .or_else(|| attachment(message).map(|attachment| attachment.description))
+    written.or_else(|| attachment(message).map(|attachment| attachment.description))
 }
 
-fn sender(message: &Value) -> String {
+/// A message in the name of a chat carries a person's id that is not its author's.
+fn sender(message: &Value, bot_id: &str) -> Author {
     let chat = words(&message["sender_chat"], "title");
-    chat.or_else(|| full_name(&message["from"]))
-        .unwrap_or_else(|| "somebody".to_owned())
+    chat.map(Author::Named)
+        .or_else(|| person(&message["from"], bot_id))
+        .unwrap_or_else(unknown)
 }
 
 /// <https://core.telegram.org/bots/api#messageorigin>
-fn author(origin: &Value) -> String {
-    let known = full_name(&origin["sender_user"])
-        .or_else(|| words(origin, "sender_user_name"))
-        .or_else(|| words(&origin["sender_chat"], "title"))
-        .or_else(|| words(&origin["chat"], "title"));
-    known.unwrap_or_else(|| "somebody".to_owned())
+fn author(origin: &Value, bot_id: &str) -> Author {
+    let named = || {
+        words(origin, "sender_user_name")
+            .or_else(|| words(&origin["sender_chat"], "title"))
+            .or_else(|| words(&origin["chat"], "title"))
+    };
+    person(&origin["sender_user"], bot_id)
+        .or_else(|| named().map(Author::Named))
+        .unwrap_or_else(unknown)
+}
+
+fn unknown() -> Author {
+    Author::Named("somebody".to_owned())
+}
+
+/// None for a person without a name.
+fn person(user: &Value, bot_id: &str) -> Option<Author> {
+    let id = user["id"].as_i64();
+    if id.is_some_and(|id| id.to_string() == bot_id) {
+        return Some(Author::You);
+    }
+    let name = full_name(user)?;
+    Some(match id.filter(|id| *id > 0) {
+        Some(id) => Author::Person {
+            id: PersonId::Telegram(TelegramUserId(id)),
+            name,
+            number: None,
+        },
+        None => Author::Named(name),
+    })
 }
 
 fn photo(sizes: &Value) -> Attachment {
@@ -366,49 +385,54 @@ mod tests {
         );
     }
 
-    fn check_marks(raw: Value, expected: &[&str]) {
-        assert_eq!(marks(&raw, "123456"), expected, "{raw}");
+    fn check_around(raw: Value, expected: &[&str]) {
+        let around: Vec<String> = around(&raw, "123456")
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(around, expected, "{raw}");
     }
 
     #[test]
     fn replies_and_quotes_say_what_they_refer_to() {
         let bob = json!({ "id": 222, "first_name": "Bob", "last_name": "B." });
         let bot = json!({ "id": 123_456, "first_name": "Parlor" });
-        check_marks(json!({}), &[]);
-        check_marks(
+        check_around(json!({}), &[]);
+        check_around(
             json!({ "reply_to_message": { "from": bob, "text": "at\nnoon [ok]" } }),
-            &["[replying to Bob B.: “at noon ok”]"],
+            &["replying to Bob B.: “at noon ok”"],
         );
-        check_marks(
+        check_around(
             json!({ "reply_to_message": { "from": bot, "text": "done" } }),
-            &["[replying to you: “done”]"],
+            &["replying to the bot: “done”"],
         );
-        check_marks(
+        check_around(
             json!({ "reply_to_message": { "from": bob, "text": "at noon, or one" }, "quote": { "text": "or one" } }),
-            &["[replying to Bob B.: “or one”]"],
+            &["replying to Bob B.: “or one”"],
         );
-        check_marks(
+        check_around(
             json!({ "reply_to_message": { "from": bob, "dice": { "value": 4 } } }),
-            &["[replying to Bob B.: dice 4]"],
+            &["replying to Bob B.: “dice 4”"],
         );
-        check_marks(
+        check_around(
             json!({ "reply_to_message": { "from": bob } }),
-            &["[replying to Bob B.]"],
+            &["replying to Bob B."],
         );
-        check_marks(
+        check_around(
             json!({ "reply_to_message": { "forum_topic_created": { "name": "Roses" }, "from": bob } }),
             &[],
         );
-        check_marks(
+        check_around(
             json!({ "external_reply": { "origin": { "type": "channel", "chat": { "title": "News" } } }, "quote": { "text": "rain" } }),
-            &["[replying to News: “rain”]"],
+            &["replying to News: “rain”"],
         );
-        let long = marks(
+        let long = around(
             &json!({ "reply_to_message": { "from": bob, "text": "x".repeat(9000) } }),
             "123456",
         );
         assert!(
-            long[0].chars().count() < MAX_QUOTE_CHARS + 40 && long[0].ends_with("x…”]"),
+            long[0].to_string().chars().count() < MAX_QUOTE_CHARS + 40
+                && long[0].to_string().ends_with("x…”"),
             "{long:?}"
         );
     }
@@ -418,23 +442,23 @@ mod tests {
         for (origin, expected) in [
             (
                 json!({ "type": "user", "sender_user": { "id": 1, "first_name": "Alice" } }),
-                "[forwarded from Alice]",
+                "forwarded from Alice",
             ),
             (
                 json!({ "type": "hidden_user", "sender_user_name": "A. Non" }),
-                "[forwarded from A. Non]",
+                "forwarded from A. Non",
             ),
             (
                 json!({ "type": "chat", "sender_chat": { "title": "Team" } }),
-                "[forwarded from Team]",
+                "forwarded from Team",
             ),
             (
                 json!({ "type": "channel", "chat": { "title": "News" } }),
-                "[forwarded from News]",
+                "forwarded from News",
             ),
-            (json!({ "type": "new" }), "[forwarded from somebody]"),
+            (json!({ "type": "new" }), "forwarded from somebody"),
         ] {
-            check_marks(json!({ "forward_origin": origin }), &[expected]);
+            check_around(json!({ "forward_origin": origin }), &[expected]);
         }
     }
 }

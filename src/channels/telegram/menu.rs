@@ -19,7 +19,7 @@ pub(crate) struct MenuEntry {
 }
 
 /// The commands of each audience.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Menu {
     pub for_everyone: Vec<MenuEntry>,
     /// In their private chat with the bot.

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::nicknames::Nicknames;
@@ -74,9 +75,17 @@ pub(crate) struct TelegramChannel {
 pub(crate) struct ChannelDeps {
     pub signer: Signer,
     pub webhook_secrets: WebhookSecrets,
+    pub instructions: watch::Receiver<Instructions>,
+    /// How many agents there are, for the operator.
+    pub agents: usize,
+    pub db: Db,
+}
+
+/// What the rest of the config asks of the bot. Followed while connected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Instructions {
     pub menu: Menu,
     pub expectations: Expectations,
-    pub db: Db,
 }
 
 impl TelegramChannel {
@@ -102,13 +111,13 @@ impl TelegramChannel {
             gather,
             deps.signer.clone(),
             newest.clone(),
-        );
+        )
+        .for_agents(deps.agents);
         let listener = Listener {
             receiver,
             transport: config.transport.clone(),
             webhook_secrets: deps.webhook_secrets,
-            menu: deps.menu,
-            expectations: deps.expectations,
+            instructions: deps.instructions,
             db: deps.db,
         };
         let (streaming, style, max_file_mb) =

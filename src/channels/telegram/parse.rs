@@ -126,7 +126,10 @@ impl Reader<'_> {
             addressed,
             message: message.id(),
             sent_at: message.sent_at_millis(),
-            extras: Extras::default(),
+            extras: Extras {
+                pressed: Some(message.id()),
+                ..Extras::default()
+            },
         })
     }
 
@@ -200,7 +203,7 @@ impl Reader<'_> {
             message: message.id(),
             sent_at: message.sent_at_millis(),
             extras: Extras {
-                marks: content::marks(raw, self.bot_id),
+                around: content::around(raw, self.bot_id),
                 attachment,
                 together: self.together(raw),
                 ..Extras::default()
@@ -389,13 +392,13 @@ mod tests {
             (inbound.text.as_str(), inbound.extras.note),
             ("hello", Some(Note::Edit))
         );
-        assert_eq!(inbound.extras.marks, Vec::<String>::new());
+        assert_eq!(inbound.extras.around, []);
         let replied = json!({ "message_id": 4, "text": null, "caption": "noon", "forum_topic_created": null });
         let Some(Arrival::Message(inbound)) = read(&update(json!({ "reply_to_message": replied })))
         else {
             panic!("it is a message")
         };
-        assert_eq!(inbound.extras.marks, ["[replying to somebody: “noon”]"]);
+        assert_eq!(inbound.in_short(), "[replying to somebody: “noon”] hello");
     }
 
     #[test]

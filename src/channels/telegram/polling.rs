@@ -13,6 +13,7 @@ use super::receive::{ALLOWED_UPDATES, Receiver, Stored, refused};
 use super::updates::{self, Update};
 use crate::backoff::Backoff;
 use crate::channels::{Health, Intake, ListenError};
+use crate::console;
 
 /// How long Telegram holds a poll open; its own upper bound.
 const POLL: Duration = Duration::from_secs(50);
@@ -58,11 +59,20 @@ impl Payload for DeleteWebhook {
 pub(super) async fn poll(receiver: &Receiver, intake: &Intake) -> Result<(), ListenError> {
     let mut position = Position::default();
     let mut trouble = Trouble::new();
+    // The first poll is answered at once, so the operator soon knows whether polling works.
+    let mut hold = Duration::ZERO;
     loop {
         let asked = Instant::now();
-        match ask(&receiver.api, &mut position).await {
+        match ask(&receiver.api, &mut position, hold).await {
             Ok(updates) => {
                 trouble.polled();
+                let is_first = std::mem::replace(&mut hold, POLL).is_zero();
+                if is_first {
+                    receiver.say_connected("polling").await?;
+                }
+                if is_first && updates.is_empty() {
+                    continue;
+                }
                 let answered_after = asked.elapsed();
                 if let Stored::No = receiver.store(intake, &updates).await? {
                     tokio::time::sleep(PAUSE).await;
@@ -81,12 +91,13 @@ pub(super) async fn poll(receiver: &Receiver, intake: &Intake) -> Result<(), Lis
     }
 }
 
-async fn ask(api: &Api, position: &mut Position) -> Result<Vec<Update>, ApiError> {
+/// Telegram may hold the poll open for so long.
+async fn ask(api: &Api, position: &mut Position, hold: Duration) -> Result<Vec<Update>, ApiError> {
     let (offset, limit) = (position.offset(), position.limit());
     let request = GetRawUpdates {
         offset,
         limit,
-        timeout: POLL.as_secs(),
+        timeout: hold.as_secs(),
         allowed_updates: ALLOWED_UPDATES,
     };
     let asked = api.call_unread(&request).await;
@@ -135,6 +146,9 @@ impl Trouble {
     }
 
     fn polled(&mut self) {
+        if self.failures > 0 {
+            console::say("Telegram answers again");
+        }
         self.failures = 0;
         self.backoff.reset();
     }

@@ -13,7 +13,7 @@ use crate::domain::ChatId;
 const MOST_GROUPS: usize = 20;
 
 /// The config's expectations of the bot in groups.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Expectations {
     /// The bot should hear everything in groups without a binding.
     pub hears_everything_elsewhere: bool,

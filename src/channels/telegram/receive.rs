@@ -16,6 +16,7 @@ use super::updates::Update;
 use crate::channels::nicknames::Nicknames;
 use crate::channels::{Batch, Health, Intake, ListenError};
 use crate::config::GroupSessions;
+use crate::console::{self, Connected};
 use crate::domain::Platform;
 use crate::signing::Signer;
 
@@ -35,6 +36,8 @@ pub(super) struct Receiver {
     gather: Duration,
     signer: Signer,
     newest: Arc<Newest>,
+    /// How many agents there are, for the operator.
+    agents: usize,
     me: OnceCell<Me>,
     /// Answers to pressed buttons. No turn waits for them.
     answers: TaskTracker,
@@ -63,9 +66,15 @@ impl Receiver {
             gather,
             signer,
             newest,
+            agents: 0,
             me: OnceCell::new(),
             answers: TaskTracker::new(),
         }
+    }
+
+    /// Tells the operator of so many agents.
+    pub(super) fn for_agents(self, agents: usize) -> Self {
+        Receiver { agents, ..self }
     }
 
     pub(super) async fn store(
@@ -122,6 +131,20 @@ impl Receiver {
             );
             self.answers.spawn(async move { answer.send(&api).await });
         }
+    }
+
+    /// Says that Telegram has accepted the bot, and how messages come.
+    pub(super) async fn say_connected(&self, by: &str) -> Result<(), ListenError> {
+        let me = self.me().await.ok_or_else(refused)?;
+        let username = me.username.as_deref();
+        console::connected(&Connected {
+            name: &username.map_or_else(|| "the bot".to_owned(), |name| format!("@{name}")),
+            by,
+            servers: None,
+            agents: self.agents,
+            link: username.map(|name| format!("https://t.me/{name}")),
+        });
+        Ok(())
     }
 
     /// The bot's account, asked for until Telegram answers. `None` when Telegram does not accept

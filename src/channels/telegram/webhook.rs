@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::api::{Api, ApiError, Done};
+use super::api::{ApiError, Done};
 use super::receive::{ALLOWED_UPDATES, Receiver, Stored, refused};
 use super::updates::{self, Update};
 use super::webhook_secrets::WebhookSecrets;
@@ -60,7 +60,7 @@ pub(super) async fn listen(
     // Beside the server, so that Telegram's first calls find the server running.
     let work = async {
         tokio::select! {
-            refused = announce(&receiver.api, webhook, secrets.newest()) => refused,
+            refused = announce(receiver, webhook, secrets.newest()) => refused,
             stored = store_all(receiver, intake, received) => stored,
         }
     };
@@ -106,7 +106,12 @@ impl Payload for SetWebhook<'_> {
 
 /// Sets the webhook at every start, because Telegram does not reveal its secret. Ends only with a
 /// refusal.
-async fn announce(api: &Api, webhook: &Webhook, secret: &Secret) -> Result<(), ListenError> {
+async fn announce(
+    receiver: &Receiver,
+    webhook: &Webhook,
+    secret: &Secret,
+) -> Result<(), ListenError> {
+    let api = &receiver.api;
     let request = SetWebhook {
         url: &webhook.url,
         secret_token: secret.expose(),
@@ -132,6 +137,7 @@ async fn announce(api: &Api, webhook: &Webhook, secret: &Secret) -> Result<(), L
         webhook.url,
         webhook.listen
     );
+    receiver.say_connected("webhook").await?;
     std::future::pending().await
 }
 

@@ -1,12 +1,13 @@
 //! `parlor agent info`.
 
-use chrono::{DateTime, Local};
 use serde::Serialize;
 
 use super::super::agent_tools::ToolReport;
+use super::super::json::{Named, moment, time};
+use super::super::names::Names;
 use super::super::{Outcome, data, data_json};
+use super::OpenHome;
 use super::listing::{Row, row};
-use super::{OpenHome, moment};
 use crate::agents::memory::Stats;
 use crate::agents::skills::Skill;
 use crate::agents::{Agent, Colleague, Identity};
@@ -18,7 +19,10 @@ struct Info<'a> {
     row: Row,
     uid: String,
     bootstrapped: bool,
-    matches: Vec<&'a str>,
+    /// What its bindings match, with the place's name where it is one place.
+    bound: Vec<Named>,
+    /// Places that were given to it with /agent.
+    pinned: Vec<Pinned>,
     /// Agents of the same peer group: this agent may write to them and give them work.
     peers: Vec<String>,
     files: Vec<FileInfo>,
@@ -35,8 +39,16 @@ struct Info<'a> {
 }
 
 #[derive(Serialize)]
+struct Pinned {
+    place: Named,
+    set_by: Named,
+}
+
+#[derive(Serialize)]
 struct LastError {
-    at: i64,
+    at: String,
+    #[serde(skip)]
+    shown: String,
     reason: String,
 }
 
@@ -52,8 +64,9 @@ struct MemoryInfo {
     /// Of MEMORY.md and daily notes.
     pieces: u32,
     memory_file_bytes: Option<u64>,
-    /// Unix milliseconds.
-    last_saved_at: Option<i64>,
+    last_saved_at: Option<String>,
+    #[serde(skip)]
+    last_saved: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -64,7 +77,6 @@ struct FileInfo {
     origin: String,
     path: String,
     bytes: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
@@ -74,17 +86,23 @@ pub(super) async fn info(open: &OpenHome, agent: &Agent, json: bool) -> Outcome 
         .db
         .read(move |connection| tenants::last_error(connection, uid))
         .await?;
+    let names = open.names().await?;
     let info = Info {
         row: row(open, agent),
         uid: agent.uid.to_string(),
         bootstrapped: open.is_bootstrapped(agent),
-        matches: open.bindings_of(agent),
+        bound: bound(open, agent, &names),
+        pinned: pinned(open, agent, &names),
         peers: agent.peers.iter().map(peer).collect(),
         files: file_infos(&identity),
         personality: agent.personality.as_deref(),
         system_prompt_bytes: agent.system_prompt.as_ref().map(String::len),
         skills: identity.skills().readable.clone(),
-        last_error: last_error.map(|(at, reason)| LastError { at, reason }),
+        last_error: last_error.map(|(at, reason)| LastError {
+            at: time(at),
+            shown: moment(at),
+            reason,
+        }),
         memory: open.stats.get(&agent.uid).map(memory_info),
         tools: ToolReport::of(agent),
     };
@@ -94,6 +112,23 @@ pub(super) async fn info(open: &OpenHome, agent: &Agent, json: bool) -> Outcome 
         data(format_args!("{}", info_text(agent, &info)));
     }
     Ok(())
+}
+
+fn bound(open: &OpenHome, agent: &Agent, names: &Names) -> Vec<Named> {
+    let named = |pattern: &str| {
+        pattern
+            .parse()
+            .map_or_else(|_| Named::new(pattern, None), |key| names.place(&key))
+    };
+    open.bindings_of(agent).into_iter().map(named).collect()
+}
+
+fn pinned(open: &OpenHome, agent: &Agent, names: &Names) -> Vec<Pinned> {
+    let pinned = open.pins_of(agent).map(|(key, pin)| Pinned {
+        place: names.place(key),
+        set_by: names.person(&pin.set_by),
+    });
+    pinned.collect()
 }
 
 fn peer(peer: &Colleague) -> String {
@@ -113,7 +148,8 @@ fn memory_info(stats: &Stats) -> MemoryInfo {
         archived: counts.archived,
         pieces: counts.pieces,
         memory_file_bytes: stats.memory_file_bytes,
-        last_saved_at: counts.last_saved_at,
+        last_saved_at: counts.last_saved_at.map(time),
+        last_saved: counts.last_saved_at.map(moment),
     }
 }
 
@@ -125,9 +161,9 @@ fn memory_line(memory: Option<&MemoryInfo>) -> String {
         || "no MEMORY.md".to_owned(),
         |bytes| format!("MEMORY.md has {bytes} bytes"),
     );
-    let last = memory.last_saved_at.map_or_else(
+    let last = memory.last_saved.as_ref().map_or_else(
         || "nothing saved yet".to_owned(),
-        |time| format!("last saved {}", moment(time)),
+        |time| format!("last saved {time}"),
     );
     let pieces = if memory.pieces == 1 {
         "1 piece".to_owned()
@@ -189,21 +225,24 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
     if !info.peers.is_empty() {
         text.push_str(&format!("peers: {}\n", info.peers.join(", ")));
     }
-    match info.matches.as_slice() {
-        [] => text.push_str("bindings: none\n"),
-        matches => text.push_str(&format!("bindings: {}\n", matches.join(", "))),
+    if info.bound.is_empty() && info.pinned.is_empty() {
+        text.push_str("places: none of its own\n");
+    }
+    for place in &info.bound {
+        text.push_str(&format!("bound: {}\n", place.text()));
+    }
+    for pinned in &info.pinned {
+        text.push_str(&format!(
+            "pinned: {}, by {}\n",
+            pinned.place.text(),
+            pinned.set_by.text()
+        ));
     }
     match &info.last_error {
         None => text.push_str("last error: none"),
-        Some(error) => text.push_str(&format!("last error: {}, {}", time(error.at), error.reason)),
+        Some(error) => {
+            text.push_str(&format!("last error: {}, {}", error.shown, error.reason));
+        }
     }
     text
-}
-
-fn time(at: i64) -> String {
-    DateTime::from_timestamp_millis(at)
-        .unwrap_or_default()
-        .with_timezone(&Local)
-        .format("%Y-%m-%d %H:%M")
-        .to_string()
 }

@@ -1,8 +1,8 @@
 //! `parlor agent list`.
 
-use comfy_table::{Table, presets};
 use serde::Serialize;
 
+use super::super::table::{Column, table};
 use super::super::{Failure, Outcome, data, data_json};
 use super::OpenHome;
 use crate::agents::{Agent, Skills, memory};
@@ -16,7 +16,10 @@ pub(super) struct Row {
     emoji: Option<String>,
     model: Option<String>,
     effective_skills: Vec<String>,
+    /// Bindings of the config.
     bindings: usize,
+    /// Places that were given to it with /agent.
+    pins: usize,
     /// Saved memories; none if memory is off.
     memories: Option<u32>,
     origin: Origin,
@@ -30,28 +33,33 @@ pub(super) async fn list(open: &OpenHome, json: bool) -> Outcome {
         data_json(&rows)?;
         return Ok(());
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([
-        "ID", "NAME", "MODEL", "SKILLS", "BINDINGS", "MEMORIES", "STATE",
-    ]);
-    for row in rows {
+    let columns = [
+        Column::Whole("ID"),
+        Column::Words("NAME"),
+        Column::Words("MODEL"),
+        Column::Number("SKILLS"),
+        Column::Number("PLACES"),
+        Column::Number("MEMORIES"),
+        Column::Words("STATE"),
+    ];
+    let cells = rows.into_iter().map(|row| {
         let name = [row.emoji.as_deref().unwrap_or(""), &row.name].join(" ");
-        let [skills, bindings] =
-            [row.effective_skills.len(), row.bindings].map(|count| count.to_string());
+        let [skills, places] =
+            [row.effective_skills.len(), row.bindings + row.pins].map(|count| count.to_string());
         let memories = row
             .memories
             .map_or_else(|| "off".to_owned(), |count| count.to_string());
-        table.add_row([
+        [
             row.id,
             name.trim().to_owned(),
             row.model.unwrap_or_default(),
             skills,
-            bindings,
+            places,
             memories,
             row.state,
-        ]);
-    }
-    data(format_args!("{}", table.trim_fmt()));
+        ]
+    });
+    data(format_args!("{}", table(columns, cells.collect())));
     Ok(())
 }
 
@@ -72,8 +80,7 @@ async fn rows(open: &OpenHome) -> Result<Vec<Row>, Failure> {
         db: open.db.clone(),
     };
     for (id, known) in tenants::stored_only(&site, &open.checked.config).await? {
-        let state =
-            format!("no longer in config.toml; `parlor agent adopt {id}` takes it in again");
+        let state = format!("not in config.toml any more; `parlor agent adopt {id}` adds it again");
         let memories = u32::try_from(known.memories).ok();
         rows.push(Row {
             memories,
@@ -106,6 +113,7 @@ pub(super) fn row(open: &OpenHome, agent: &Agent) -> Row {
             .map(str::to_owned)
             .collect(),
         bindings: open.bindings_of(agent).len(),
+        pins: open.pins_of(agent).count(),
         memories: open.memories_of(agent),
         origin: Origin::Configured,
         default: agent.is_default,
@@ -126,6 +134,7 @@ fn without_config(id: &AgentId, origin: Origin, state: String) -> Row {
         model,
         effective_skills,
         bindings: 0,
+        pins: 0,
         memories: Some(0),
         origin,
         default: false,
@@ -137,7 +146,7 @@ fn discovered(id: &AgentId) -> Row {
     without_config(
         id,
         Origin::Discovered,
-        format!("discovered; `parlor agent adopt {id}` takes it in"),
+        format!("not in config.toml; `parlor agent adopt {id}` adds it"),
     )
 }
 

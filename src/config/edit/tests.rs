@@ -539,3 +539,51 @@ proptest! {
         prop_assert_eq!(&renamed["agents"]["rosa"], &before["agents"]["rose"]);
     }
 }
+
+#[test]
+fn an_owner_is_added_and_nothing_else_changes() {
+    let alice: PersonId = "telegram:11".parse().unwrap();
+    let check = |text: &str, expected: &str| {
+        let added = add_owner(text, &alice).unwrap();
+        assert_eq!(added, expected);
+        assert_eq!(add_owner(&added, &alice).unwrap(), added, "once");
+    };
+    check("", "[access]\nowners = [\"telegram:11\"]\n");
+    check(
+        "# mine\ndefault_agent = \"main\"",
+        "# mine\ndefault_agent = \"main\"\n\n[access]\nowners = [\"telegram:11\"]\n",
+    );
+    check(
+        "[access]  # who\r\n# how\r\ndms = \"open\"\r\n",
+        "[access]  # who\r\nowners = [\"telegram:11\"]\r\n# how\r\ndms = \"open\"\r\n",
+    );
+    check("[access]", "[access]\nowners = [\"telegram:11\"]\n");
+    check(
+        "[access]\nowners = []  # nobody\n",
+        "[access]\nowners = [\"telegram:11\"]  # nobody\n",
+    );
+    check(
+        "[access]\nowners = [\n  \"discord:7\", # Bob\n]\n",
+        "[access]\nowners = [\n  \"discord:7\", \"telegram:11\", # Bob\n]\n",
+    );
+    check(
+        "access.owners = [\"discord:7\"]\n",
+        "access.owners = [\"discord:7\", \"telegram:11\"]\n",
+    );
+    check(
+        "access = { owners = [\"discord:7\"] }\n",
+        "access = { owners = [\"discord:7\", \"telegram:11\"] }\n",
+    );
+    check(
+        "[access.tools]\n",
+        "[access.tools]\n\n[access]\nowners = [\"telegram:11\"]\n",
+    );
+    for text in [
+        "access = { dms = \"open\" }\n",
+        "access.dms = \"open\"\n",
+        "[access]\nowners = 5\n",
+    ] {
+        assert!(matches!(add_owner(text, &alice), Err(EditError::Form(..))));
+    }
+    assert_eq!(add_owner("not toml", &alice), Err(EditError::NotToml));
+}

@@ -3,19 +3,24 @@
 use toml::de::{DeTable, DeValue};
 
 use super::config;
-use crate::config::Config;
 use crate::config::reader::Value;
 use crate::config::schema::{Absence, PLACES};
+use crate::config::{Config, ProviderLines};
 
-const EXAMPLE: &str = include_str!("../../../config.example.toml");
+pub(super) const EXAMPLE: &str = include_str!("../../../config.example.toml");
 
 /// The checked config, printed for comparison.
+/// Lines are only for advice.
 fn meaning(text: &str) -> String {
-    format!("{:#?}", config(text))
+    let mut config = config(text);
+    for provider in config.providers.values_mut() {
+        provider.lines = ProviderLines::default();
+    }
+    format!("{config:#?}")
 }
 
 /// All tables at these places; a `*` matches every table, and a list gives all its items.
-fn tables_at<'a>(tree: &'a DeTable<'a>, places: &str) -> Vec<&'a DeTable<'a>> {
+pub(super) fn tables_at<'a>(tree: &'a DeTable<'a>, places: &str) -> Vec<&'a DeTable<'a>> {
     let at_place = |place: &str| {
         let steps = place.split('.').filter(|step| !step.is_empty());
         steps.fold(vec![tree], |tables, step| {

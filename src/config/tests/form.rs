@@ -16,7 +16,7 @@ fn an_unknown_key_names_the_nearest_known_one() {
       |
       = help: did you mean `default_agent`?
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }
 
@@ -32,7 +32,7 @@ fn an_unknown_key_like_no_other_lists_the_known_ones() {
       |
       = help: known here: `owners`, `dms`, `groups`, `require_mention`, `observe`, `limits`, `tools`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     ");
 }
 
@@ -47,7 +47,7 @@ fn a_section_of_a_later_version_is_told_apart_from_a_slip() {
       |
       = help: this version has no admin page yet; remove the section
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     ");
 }
 
@@ -72,7 +72,7 @@ fn no_other_store_can_be_chosen() {
       |
       = help: everything is kept in one SQLite file, parlor.db in the home folder, and no other store can be chosen; remove this
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml.
     "#);
     for key in ["store", "database", "db"] {
         assert!(
@@ -107,13 +107,13 @@ agent = "rose"
     1 | default_agent = "rosa"
       |                 ^^^^^^ no agent has this id
       |
-      = help: did you mean `rose`? Otherwise declare it under [agents.rosa]
+      = help: did you mean `rose`? If not, add a section [agents.rosa]
 
     error: unknown provider `opnai`
      --> config.toml:2:17
       |
     2 | default_model = "opnai/gpt-5.4"
-      |                 ^^^^^^^^^^^^^^^ no [providers.opnai] in this file
+      |                 ^^^^^^^^^^^^^^^ this file has no [providers.opnai]
       |
       = help: did you mean `openai`?
 
@@ -157,68 +157,68 @@ agent = "rose"
        |
        = help: add a line such as `match = "telegram:topic:-1001234567890:101"`
 
-    7 problems in config.toml; nothing was started.
+    7 problems in config.toml.
     "#);
 }
 
 #[test]
 fn a_wrong_type_says_what_is_expected() {
     assert_snapshot!(report("default_agent = 5\n[telegram]\ntoken = { env = \"T\" }\nlimits = { per_second = -1 }\n"), @r#"
-    error: `default_agent`: expected a string
+    error: `default_agent` must be text in quotes
      --> config.toml:1:17
       |
     1 | default_agent = 5
-      |                 ^ this is an integer
+      |                 ^ this is a number
       |
       = help: write it like `default_agent = "main"`
 
-    error: `per_second`: expected a whole number, 0 or more
+    error: `per_second` must be 0 or more, and at most 4294967295
      --> config.toml:4:25
       |
     4 | limits = { per_second = -1 }
-      |                         ^^ this is too small or too large
+      |                         ^^ too small or too large
       |
       = help: write it like `per_second = 30`
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml.
     "#);
 }
 
 #[test]
 fn a_wrong_word_names_the_nearest_and_all_allowed() {
     assert_snapshot!(report("[access]\ndms = \"pair\"\ngroups = \"zzz\"\n"), @r#"
-    error: `pair` is no value for `dms`
+    error: `dms` cannot be `pair`
      --> config.toml:2:7
       |
     2 | dms = "pair"
-      |       ^^^^^^ not one of the known words
+      |       ^^^^^^ not one of the choices
       |
-      = help: did you mean `pairing`? It can be `pairing`, `open`, `closed`
+      = help: did you mean `pairing`? The choices are `pairing`, `open`, `closed`
 
-    error: `zzz` is no value for `groups`
+    error: `groups` cannot be `zzz`
      --> config.toml:3:10
       |
     3 | groups = "zzz"
-      |          ^^^^^ not one of the known words
+      |          ^^^^^ not one of the choices
       |
-      = help: it can be `bound`, `open`
+      = help: the choices are `bound`, `open`
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml.
     "#);
 }
 
 #[test]
 fn a_missing_table_shows_how_to_write_it() {
     assert_snapshot!(report("telegram = true\nagents = [\"rose\"]\n"), @r#"
-    error: `telegram`: expected a table
+    error: `telegram` must be a section
      --> config.toml:1:12
       |
     1 | telegram = true
-      |            ^^^^ this is a boolean
+      |            ^^^^ this is `true` or `false`
       |
       = help: write it like `[telegram]`
 
-    error: `agents`: expected a table of tables
+    error: `agents` must be a section for each name
      --> config.toml:2:10
       |
     2 | agents = ["rose"]
@@ -226,7 +226,7 @@ fn a_missing_table_shows_how_to_write_it() {
       |
       = help: write it like `[agents.rose]`
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml.
     "#);
 }
 
@@ -234,13 +234,13 @@ fn a_missing_table_shows_how_to_write_it() {
 #[test]
 fn a_broken_value_is_shown_with_everything_else() {
     assert_snapshot!(report("default_agent = main\n[agents.rose]\nname =\nemojy = \"x\"\n"), @r#"
-    error: text must stand in quotes
+    error: text needs quotes
      --> config.toml:1:17
       |
     1 | default_agent = main
       |                 ^^^^ no quotes around this
       |
-      = help: only numbers, `true` and `false` stand without quotes
+      = help: write `default_agent = "main"`
 
     error: a value is missing
      --> config.toml:3:7
@@ -248,7 +248,7 @@ fn a_broken_value_is_shown_with_everything_else() {
     3 | name =
       |       ^ expected a value after `=`
       |
-      = help: write one, or remove the line
+      = help: write a value, such as `name = "Rose"`, or delete the line
 
     error: unknown key `emojy`
      --> config.toml:4:1
@@ -258,7 +258,7 @@ fn a_broken_value_is_shown_with_everything_else() {
       |
       = help: did you mean `emoji`?
 
-    3 problems in config.toml; nothing was started.
+    3 problems in config.toml.
     "#);
 }
 
@@ -266,29 +266,31 @@ fn a_broken_value_is_shown_with_everything_else() {
 #[test]
 fn broken_notation_is_shown_where_it_breaks() {
     assert_snapshot!(report("default_agent = \"rose\"\n\n[access\ndms = \"opn\"\n\n[agents.rose]\n"), @"
-    error: this is not TOML: unclosed table
+    error: the section's header is not closed
      --> config.toml:3:8
       |
     3 | [access
       |        ^ expected `]`
       |
-      = help: https://toml.io shows how it is written
+      = help: write `[access]`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     ");
 }
 
 #[test]
 fn a_key_that_is_there_twice_is_shown_at_the_second() {
     assert_snapshot!(report("[access]\ndms = \"open\"\ndms = \"closed\"\n"), @r#"
-    error: `dms` is there twice
+    error: `dms` is set twice
      --> config.toml:3:1
       |
+    2 | dms = "open"
+      | --- the first one
     3 | dms = "closed"
       | ^^^ the second one
       |
-      = help: keep one of them
+      = help: delete one of the two lines
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }

@@ -1,10 +1,13 @@
 //! Reports about a wrong config file: the whole text for each kind of problem.
 
+mod editors;
 mod example;
 mod form;
+mod newcomers;
 mod peers;
 mod personality;
 mod secrets;
+mod shipped;
 mod values;
 
 use std::path::Path;

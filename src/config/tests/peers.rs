@@ -40,31 +40,31 @@ fn a_peer_group_that_cannot_be_meant_is_refused() {
     4 | members = ["rose", "adda"]
       |                    ^^^^^^ no agent has this id
       |
-      = help: did you mean `ada`? Otherwise declare it under [agents.adda]
+      = help: did you mean `ada`? If not, add a section [agents.adda]
 
-    error: the peer group `alone` connects nobody
+    error: the peer group `alone` has fewer than two members
      --> config.toml:6:11
       |
     6 | members = ["rose"]
-      |           ^^^^^^^^ fewer than two members
+      |           ^^^^^^^^ nobody to talk to
       |
-      = help: name at least two agents, or remove the group
+      = help: name at least two agents, or delete the group
 
     error: `rose` is named twice
      --> config.toml:8:20
       |
     8 | members = ["rose", "rose"]
-      |                    ^^^^^^ a member already
+      |                    ^^^^^^ the second one
       |
-      = help: name each agent once
+      = help: delete one of them
 
-    error: `matrix` is no value for `platform`
+    error: `platform` cannot be `matrix`
      --> config.toml:9:12
       |
     9 | platform = "matrix"
-      |            ^^^^^^^^ not one of the known words
+      |            ^^^^^^^^ not one of the choices
       |
-      = help: it can be `telegram`, `discord`, `local`
+      = help: the choices are `telegram`, `discord`, `local`
 
     error: missing key `members`
       --> config.toml:10:14
@@ -74,6 +74,6 @@ fn a_peer_group_that_cannot_be_meant_is_refused() {
        |
        = help: add a line such as `members = ["rose", "ada"]`
 
-    5 problems in config.toml; nothing was started.
+    5 problems in config.toml.
     "#);
 }

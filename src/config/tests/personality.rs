@@ -42,7 +42,7 @@ fn a_personality_that_is_elsewhere_is_refused() {
       |
       = help: write the path from the agent's own folder on, such as `personality = "night.md"`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
     assert_snapshot!(report("[agents.rose]\npersonality = \"voices/../../ada/SOUL.md\"\n"), @r#"
     error: `personality` leaves the agent's folder
@@ -53,10 +53,10 @@ fn a_personality_that_is_elsewhere_is_refused() {
       |
       = help: write the path from the agent's own folder on, such as `personality = "night.md"`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
     assert_snapshot!(report("[agents.rose]\npersonality = \"./\"\n"), @r#"
-    error: `personality` names no file
+    error: `personality` does not name a file
      --> config.toml:2:15
       |
     2 | personality = "./"
@@ -64,10 +64,10 @@ fn a_personality_that_is_elsewhere_is_refused() {
       |
       = help: write the path from the agent's own folder on, such as `personality = "night.md"`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
     assert_snapshot!(report("[agents.rose]\npersonality = \"a\\nb\"\n"), @r#"
-    error: `personality` does not fit
+    error: `personality` is not a usable path
      --> config.toml:2:15
       |
     2 | personality = "a\nb"
@@ -75,10 +75,10 @@ fn a_personality_that_is_elsewhere_is_refused() {
       |
       = help: write the path from the agent's own folder on, such as `personality = "night.md"`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
     assert_snapshot!(report("[agents.rose]\npersonality = [\"night.md\"]\n"), @r#"
-    error: `personality`: expected a string
+    error: `personality` must be text in quotes
      --> config.toml:2:15
       |
     2 | personality = ["night.md"]
@@ -86,7 +86,7 @@ fn a_personality_that_is_elsewhere_is_refused() {
       |
       = help: write it like `personality = "night.md"`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }
 
@@ -94,29 +94,29 @@ fn a_personality_that_is_elsewhere_is_refused() {
 #[test]
 fn a_system_prompt_that_says_nothing_is_refused() {
     assert_snapshot!(report("[agents.rose]\nsystem_prompt = \"  \"\n"), @r#"
-    error: `system_prompt` says nothing
+    error: `system_prompt` is empty
      --> config.toml:2:17
       |
     2 | system_prompt = "  "
-      |                 ^^^^ nothing is written here
+      |                 ^^^^ no text in it
       |
-      = help: write it like `system_prompt = "Prices are in euros."`, or remove the line
+      = help: write it like `system_prompt = "Prices are in euros."`, or delete the line
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }
 
 #[test]
 fn what_a_switch_can_be_is_told() {
     assert_snapshot!(report("switch = \"seperate\"\n"), @r#"
-    error: `seperate` is no value for `switch`
+    error: `switch` cannot be `seperate`
      --> config.toml:1:10
       |
     1 | switch = "seperate"
-      |          ^^^^^^^^^^ not one of the known words
+      |          ^^^^^^^^^^ not one of the choices
       |
-      = help: did you mean `separate`? It can be `handoff`, `separate`
+      = help: did you mean `separate`? The choices are `handoff`, `separate`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }

@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::config::file::draft_in;
 use crate::config::secrets::Vault;
-use crate::config::{Draft, Secret, Secrets, Source, load};
+use crate::config::{Draft, ProviderLines, Secret, Secrets, Source, load};
 
 /// Drafts with an environment of two variables and an empty home folder.
 fn drafted(text: &str) -> Draft {
@@ -74,10 +74,11 @@ fn a_secret_that_others_may_read_is_refused() {
     for mode in [0o644, 0o640, 0o604, 0o620, 0o666, 0o660] {
         write_secret(&home.path().join("bot"), mode);
         let report = draft().finish().expect_err("it is open").to_string();
-        assert!(
-            report.contains("the file bot is open to other users of this machine"),
-            "{mode:o}: {report}"
-        );
+        let expected = match mode & 0o002 {
+            0 => "the file bot is open to other users of this machine",
+            _ => "the file bot can be changed by every user of this machine",
+        };
+        assert!(report.contains(expected), "{mode:o}: {report}");
         let advice = format!("run `chmod 600 {}`", home.path().join("bot").display());
         assert!(report.contains(&advice), "{mode:o}: {report}");
         assert!(!report.contains("123:abc"), "{report}");
@@ -86,6 +87,51 @@ fn a_secret_that_others_may_read_is_refused() {
         write_secret(&home.path().join("bot"), mode);
         assert!(draft().finish().is_ok(), "{mode:o}");
     }
+}
+
+/// A second line is a leftover or a second secret, and the server would get both.
+#[test]
+fn a_secret_is_one_line() {
+    let home = tempfile::tempdir().unwrap();
+    let text = "[telegram]\ntoken = { file = \"bot\" }\n";
+    let path = home.path().join("bot");
+    write_secret(&path, 0o600);
+    for (content, is_fine) in [
+        ("123:abc", true),
+        ("\n 123:abc \r\n\n", true),
+        ("123:abc\n456:def\n", false),
+        ("# the bot\n123:abc\n", false),
+        ("123:abc\r456:def", false),
+    ] {
+        std::fs::write(&path, content).unwrap();
+        match drafted_in(text, home.path(), Secrets::Required).finish() {
+            Ok(config) => {
+                assert!(is_fine, "{content:?}");
+                assert_eq!(config.telegram.unwrap().platform.token.expose(), "123:abc");
+            }
+            Err(report) => {
+                assert!(!is_fine, "{content:?}: {report}");
+                assert!(
+                    report
+                        .to_string()
+                        .contains("the file bot has several lines")
+                );
+                assert!(!report.to_string().contains("123:abc"), "{report}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_secret_says_why() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("bot")).unwrap();
+    let text = "[telegram]\ntoken = { file = \"bot\" }\n";
+    let report = drafted_in(text, home.path(), Secrets::Required)
+        .finish()
+        .unwrap_err();
+    assert_eq!(report.problems[0].message, "the file bot is a folder");
+    assert!(!report.to_string().contains("os error"), "{report}");
 }
 
 /// A secret in every string of a secret's field, in files that are right and in files that are not.
@@ -177,6 +223,29 @@ fn a_token_comes_from_a_file_in_the_home_folder() {
     assert_eq!(config.telegram.unwrap().platform.token.expose(), "123:abc");
 }
 
+/// The gateway can start without the key of a provider. Lines are for advice.
+#[test]
+fn a_missing_key_of_a_provider_is_remembered_and_no_problem() {
+    let text = "# first\n[providers.p]\nkind = \"openai\"\napi_key = { env = \"OPENAI_API_KEY\" }\n\
+                [providers.q]\nkind = \"openai\"\napi_key = { env = \"GOOD\" }\nbase_url = \"https://x.org/\"\n";
+    let providers = drafted(text).finish().unwrap().providers;
+    assert_eq!(
+        providers["p"].missing_key.as_deref(),
+        Some("the environment variable OPENAI_API_KEY is not set")
+    );
+    assert_eq!(providers["q"].missing_key, None);
+    let lines = |name: &str| {
+        let ProviderLines {
+            section,
+            api_key,
+            base_url,
+        } = providers[name].lines;
+        (section, api_key, base_url)
+    };
+    assert_eq!(lines("p"), (Some(2), Some(4), None));
+    assert_eq!(lines("q"), (Some(5), Some(7), Some(8)));
+}
+
 #[test]
 fn a_missing_secret_says_how_to_give_it() {
     assert_snapshot!(report("[telegram]\ntoken = { env = \"TELEGRAM_BOT_TOKEN\" }\n"), @r#"
@@ -184,22 +253,22 @@ fn a_missing_secret_says_how_to_give_it() {
      --> config.toml:2:17
       |
     2 | token = { env = "TELEGRAM_BOT_TOKEN" }
-      |                 ^^^^^^^^^^^^^^^^^^^^ needed for this
+      |                 ^^^^^^^^^^^^^^^^^^^^ the secret is looked for here
       |
-      = help: export it before starting, or use { file = "…" }
+      = help: set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = "…" }
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml. Parlor was not started.
     "#);
     assert_snapshot!(report("[telegram]\ntoken = { env = \"EMPTY\" }\n"), @r#"
     error: the environment variable EMPTY is empty
      --> config.toml:2:17
       |
     2 | token = { env = "EMPTY" }
-      |                 ^^^^^^^ needed for this
+      |                 ^^^^^^^ the secret is looked for here
       |
-      = help: export it before starting, or use { file = "…" }
+      = help: set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = "…" }
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml. Parlor was not started.
     "#);
     assert_snapshot!(report("[telegram]\ntoken = { file = \"secrets/telegram\" }\n"), @r#"
     error: the file secrets/telegram does not exist
@@ -208,9 +277,9 @@ fn a_missing_secret_says_how_to_give_it() {
     2 | token = { file = "secrets/telegram" }
       |                  ^^^^^^^^^^^^^^^^^^ looked for home/secrets/telegram
       |
-      = help: write the secret into this file, alone, or use { env = "…" }
+      = help: write the secret into this file, and nothing else, or use { env = "…" }
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml. Parlor was not started.
     "#);
 }
 
@@ -240,14 +309,14 @@ fn a_section_without_its_token_says_so() {
       |
       = help: add a line such as `token = { env = "TELEGRAM_BOT_TOKEN" }`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml. Parlor was not started.
     "#);
 }
 
 #[test]
 fn a_secret_is_kept_in_one_place() {
     assert_snapshot!(report("[telegram]\ntoken = { env = \"GOOD\", file = \"bot\" }\n"), @r#"
-    error: `token`: expected either `env` or `file`
+    error: `token` needs either `env` or `file`
      --> config.toml:2:9
       |
     2 | token = { env = "GOOD", file = "bot" }
@@ -255,7 +324,7 @@ fn a_secret_is_kept_in_one_place() {
       |
       = help: write it like `token = { env = "TELEGRAM_BOT_TOKEN" }`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml. Parlor was not started.
     "#);
     assert_snapshot!(report("[telegram]\ntoken = { evn = \"GOOD\" }\n"), @"
     error: unknown key `evn`
@@ -266,14 +335,14 @@ fn a_secret_is_kept_in_one_place() {
       |
       = help: known here: `env`, `file`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml. Parlor was not started.
     ");
 }
 
 #[test]
 fn discords_token_is_kept_outside_like_telegrams() {
     assert_snapshot!(assert_hidden("[discord]\ntoken = \"hunter2.hunter2\"\n"), @r#"
-    error: `token` stands in the config file itself
+    error: `token` is in the config file itself
      --> config.toml:2:9
       |
     2 | token = *****************
@@ -281,7 +350,7 @@ fn discords_token_is_kept_outside_like_telegrams() {
       |
       = help: move it to the environment and write `token = { env = "DISCORD_BOT_TOKEN" }`, or to a file and write `token = { file = "secrets/token" }`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml. Parlor was not started.
     "#);
     assert_snapshot!(report("[discord]\ntoken = { env = \"GOOD\" }\napi_url = \"http://discord.example.org\"\nproxy = 1\n"), @r#"
     error: `api_url` would send secrets in the clear
@@ -298,16 +367,16 @@ fn discords_token_is_kept_outside_like_telegrams() {
     4 | proxy = *
       | ^^^^^ not a key of [discord]
       |
-      = help: known here: `token`, `api_url`, `auto_bind`, `gather_ms`, `max_file_mb`, `streaming`, `limits`, `nicknames`, `quote`, `show_agent`, `link_previews`, `max_parts`, `reactions`
+      = help: `proxy` belongs under [telegram] or [providers.<name>]
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml. Parlor was not started.
     "#);
 }
 
 #[test]
 fn a_literal_token_is_refused_and_not_shown() {
     assert_snapshot!(assert_hidden("[telegram]\ntoken = \"123:hunter2\" # of the bot\n"), @r#"
-    error: `token` stands in the config file itself
+    error: `token` is in the config file itself
      --> config.toml:2:9
       |
     2 | token = ************* # of the bot
@@ -315,7 +384,7 @@ fn a_literal_token_is_refused_and_not_shown() {
       |
       = help: move it to the environment and write `token = { env = "TELEGRAM_BOT_TOKEN" }`, or to a file and write `token = { file = "secrets/token" }`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml. Parlor was not started.
     "#);
 }
 
@@ -326,23 +395,23 @@ fn a_secret_in_the_wrong_spot_is_not_shown_either() {
      --> config.toml:2:17
       |
     2 | token = { env = ************* }
-      |                 ^^^^^^^^^^^^^ not such a name
+      |                 ^^^^^^^^^^^^^ not a variable's name
       |
-      = help: write the name only, such as `TELEGRAM_BOT_TOKEN`; the secret itself stays outside this file
+      = help: write only the name, such as `TELEGRAM_BOT_TOKEN`, and keep the secret itself out of this file
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml. Parlor was not started.
     ");
-    assert_snapshot!(assert_hidden("[telegram]\ntoken = 123:hunter2\n"), @"
-    error: this is not TOML: invalid time
+    assert_snapshot!(assert_hidden("[telegram]\ntoken = 123:hunter2\n"), @r#"
+    error: text needs quotes
      --> config.toml:2:9
       |
     2 | token = ***********
-      |         ^^^^^^^^^^^ expected minute
+      |         ^^^^^^^^^^^ no quotes around this
       |
-      = help: https://toml.io shows how it is written
+      = help: write a value, such as `token = { env = "TELEGRAM_BOT_TOKEN" }`
 
-    1 problem in config.toml; nothing was started.
-    ");
+    1 problem in config.toml. Parlor was not started.
+    "#);
     for text in [
         "[telegram]\ntokn = \"123:hunter2\"\n",
         "[telegram]\nbot_token = \"123:hunter2\"\n",
@@ -410,10 +479,15 @@ fn a_home_folder_without_a_config_says_what_to_do() {
 #[test]
 fn a_number_of_tokens_is_shown() {
     let shown = report(
-        "[agents.rose]\nrecall_tokens = -4\n[agents.rose.limits]\ntokens_per_dya = 5\ntokens_per_day = \"many\"\ntokens = \"hunter2\"\n",
+        "[agents.rose]\nrecall_tokens = -4\nmax_token = 7\n[agents.rose.limits]\ntokens_per_dya = 5\ntoken_per_day = 6\ntokens_per_day = \"many\"\ntokens = \"hunter2\"\npassword = 1234567\n",
     );
+    assert!(shown.contains("token_per_day = 6"), "{shown}");
+    assert!(shown.contains("max_token = 7"), "{shown}");
+    assert!(!shown.contains("1234567"), "{shown}");
     assert!(shown.contains("recall_tokens = -4"), "{shown}");
     assert!(shown.contains("tokens_per_dya = 5"), "{shown}");
     assert!(shown.contains("tokens_per_day = \"many\""), "{shown}");
     assert!(!shown.contains("hunter2"), "{shown}");
+    let broken = report("[agents.rose.limits]\ntoken_per_day = 6\n[access\n");
+    assert!(!broken.contains('*'), "{broken}");
 }

@@ -33,6 +33,23 @@ fn agents_keep_their_order_and_main_comes_first_when_not_listed() {
 }
 
 #[test]
+fn a_currency_is_three_capital_letters() {
+    assert_eq!(config("").currency.to_string(), "USD");
+    assert_eq!(config("currency = \"EUR\"\n").currency.to_string(), "EUR");
+    assert_snapshot!(report("currency = \"euro\"\n"), @r#"
+    error: `currency` is not the code of a currency
+     --> config.toml:1:12
+      |
+    1 | currency = "euro"
+      |            ^^^^^^ expected three capital letters
+      |
+      = help: write it like `currency = "EUR"`
+
+    1 problem in config.toml.
+    "#);
+}
+
+#[test]
 fn a_name_that_is_no_address_shows_one() {
     assert_snapshot!(report("[telegram]\ntoken = { env = \"T\" }\napi_url = \"telegram\"\n"), @r#"
     error: `api_url` is not a web address
@@ -43,7 +60,7 @@ fn a_name_that_is_no_address_shows_one() {
       |
       = help: write it like `api_url = "https://api.telegram.org"`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }
 
@@ -59,7 +76,7 @@ fn plain_http_to_another_machine_is_refused() {
       |
       = help: use https://; plain http is only for 127.0.0.1, ::1 and localhost
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }
 
@@ -74,7 +91,7 @@ fn a_provider_elsewhere_needs_a_key() {
       |
       = help: add a line such as `api_key = { env = "MY_ROUTER_API_KEY" }`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }
 
@@ -94,25 +111,25 @@ fn a_provider_on_this_machine_needs_no_key() {
 }
 
 #[test]
-fn the_offline_model_is_no_provider() {
-    assert_snapshot!(report("default_model = \"gpt\"\n[providers.offline]\nkind = \"ollama\"\n"), @r#"
-    error: `gpt` names no model
+fn the_demo_model_is_no_provider() {
+    assert_snapshot!(report("default_model = \"gpt\"\n[providers.demo]\nkind = \"ollama\"\n"), @r#"
+    error: `gpt` does not name a model
      --> config.toml:1:17
       |
     1 | default_model = "gpt"
-      |                 ^^^^^ expected `provider/model` or `offline`
+      |                 ^^^^^ expected `provider/model` or `demo`
       |
-      = help: write it like `openai/gpt-5.4`, or `offline` for the built-in stand-in
+      = help: write it like `openai/gpt-5.4`, or `demo` for the built-in demo model
 
-    error: `offline` is the built-in model and cannot be a provider
+    error: `demo` is the built-in model and cannot be a provider
      --> config.toml:2:12
       |
-    2 | [providers.offline]
-      |            ^^^^^^^ a reserved name
+    2 | [providers.demo]
+      |            ^^^^ a reserved name
       |
       = help: choose another name for this provider
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml.
     "#);
 }
 
@@ -120,15 +137,15 @@ fn the_offline_model_is_no_provider() {
 #[test]
 fn a_broken_provider_is_one_problem() {
     assert_snapshot!(report("default_model = \"big/llama\"\n[providers.big]\nkind = \"olama\"\n"), @r#"
-    error: `olama` is no value for `kind`
+    error: `kind` cannot be `olama`
      --> config.toml:3:8
       |
     3 | kind = "olama"
-      |        ^^^^^^^ not one of the known words
+      |        ^^^^^^^ not one of the choices
       |
-      = help: did you mean `ollama`? It can be `openai`, `openai-responses`, `anthropic`, `gemini`, `ollama`
+      = help: did you mean `ollama`? The choices are `openai`, `openai-responses`, `anthropic`, `gemini`, `ollama`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }
 
@@ -143,7 +160,7 @@ fn a_binding_to_an_unknown_agent_names_the_nearest() {
     5 | agent = "ros"
       |         ^^^^^ no agent has this id
       |
-      = help: did you mean `rose`? Otherwise declare it under [agents.ros]
+      = help: did you mean `rose`? If not, add a section [agents.ros]
 
     error: unknown agent `xyz`
      --> config.toml:9:9
@@ -151,9 +168,9 @@ fn a_binding_to_an_unknown_agent_names_the_nearest() {
     9 | agent = "xyz"
       |         ^^^^^ no agent has this id
       |
-      = help: declare it under [agents.xyz]
+      = help: add a section [agents.xyz]
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml.
     "#);
 }
 
@@ -173,7 +190,7 @@ fn a_broken_binding_is_left_out_of_the_draft() {
 #[test]
 fn an_owner_is_a_platform_and_a_number() {
     assert_snapshot!(report("[access]\nowners = [\"telegram:12345678\", \"@alice\", 12345678]\n"), @r#"
-    error: `@alice` names no person
+    error: `@alice` does not name a person
      --> config.toml:2:32
       |
     2 | owners = ["telegram:12345678", "@alice", 12345678]
@@ -181,15 +198,15 @@ fn an_owner_is_a_platform_and_a_number() {
       |
       = help: write the platform and the number, such as `telegram:12345678`; /whoami in the chat shows it
 
-    error: a person's id: expected a string
+    error: a person's id must be text in quotes
      --> config.toml:2:42
       |
     2 | owners = ["telegram:12345678", "@alice", 12345678]
-      |                                          ^^^^^^^^ this is an integer
+      |                                          ^^^^^^^^ this is a number
       |
       = help: write the platform and the number, such as `telegram:12345678`; /whoami in the chat shows it
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml.
     "#);
 }
 
@@ -203,7 +220,7 @@ fn two_agents_cannot_have_one_name() {
     5 | name = "ROSE"
       |        ^^^^^^ agent `rose` has this name already
       |
-      = help: give each agent a name of its own; an agent also answers to its id
+      = help: give each agent its own name; an agent also answers to its id
 
     error: two agents answer to `Main`
      --> config.toml:8:8
@@ -211,9 +228,9 @@ fn two_agents_cannot_have_one_name() {
     8 | name = "Main"
       |        ^^^^^^ agent `main` has this name already
       |
-      = help: give each agent a name of its own; an agent also answers to its id
+      = help: give each agent its own name; an agent also answers to its id
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml.
     "#);
 }
 
@@ -229,7 +246,7 @@ fn a_reserved_word_is_no_agent() {
       |
       = help: choose another id
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     ");
 }
 
@@ -245,7 +262,7 @@ fn an_agent_id_is_a_slug() {
       |
       = help: write [agents.night-desk] and keep the rest for `name`
 
-    error: `emoji` does not fit
+    error: `emoji` is empty or too long
      --> config.toml:4:9
       |
     4 | emoji = "this is no emoji at all"
@@ -253,7 +270,7 @@ fn an_agent_id_is_a_slug() {
       |
       = help: write it like `emoji = "🌹"`
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml.
     "#);
 }
 
@@ -284,11 +301,11 @@ fn a_webhook_needs_addresses_that_can_be_used() {
      --> config.toml:3:8
       |
     3 | mode = "webhook"
-      |        ^^^^^^^^^ there is no [telegram.webhook]
+      |        ^^^^^^^^^ this file has no [telegram.webhook]
       |
       = help: add `[telegram.webhook]` with a line such as `url = "https://bot.example.org/hook"`, or use `mode = "polling"`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
     let webhook = "[telegram.webhook]\nurl = \"http://bot.example.org/hook\"\nlisten = \"8443\"\n";
     assert_snapshot!(report(&format!("{telegram}{webhook}")), @r#"
@@ -308,7 +325,7 @@ fn a_webhook_needs_addresses_that_can_be_used() {
       |
       = help: write it like `listen = "127.0.0.1:8443"`
 
-    2 problems in config.toml; nothing was started.
+    2 problems in config.toml.
     "#);
 }
 
@@ -329,7 +346,7 @@ fn a_webhook_listens_to_other_machines_only_when_told() {
       |
       = help: write `127.0.0.1` and a port for a reverse proxy on this machine, or add `public = true` if a firewall or a container's network lets only your proxy in
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
     for open in [
         "0.0.0.0:1",
@@ -370,7 +387,7 @@ fn a_provider_has_a_proxy_of_its_own() {
     ));
     let proxy = config.providers["x"].proxy.as_ref().expect("it is written");
     assert_eq!(proxy.expose(), "http://127.0.0.1:3128");
-    assert_snapshot!(report(&provider("proxy = \"http://proxy.example.org:3128\"\n")), @r#"
+    assert_snapshot!(report(&provider("proxy = \"http://proxy.example.org:3128\"\n")), @"
     error: `proxy` would read every call
      --> config.toml:3:9
       |
@@ -379,8 +396,8 @@ fn a_provider_has_a_proxy_of_its_own() {
       |
       = help: use https:// in `base_url`, or a proxy on this machine
 
-    1 problem in config.toml; nothing was started.
-    "#);
+    1 problem in config.toml.
+    ");
     assert_snapshot!(report(&provider("proxy = \"http://ann:hunter2@127.0.0.1:3128\"\n")), @r#"
     error: `proxy` has a login in the config file itself
      --> config.toml:3:9
@@ -390,7 +407,7 @@ fn a_provider_has_a_proxy_of_its_own() {
       |
       = help: move the whole address to the environment and write `proxy = { env = "OPENAI_PROXY" }`, or to a file
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }
 
@@ -407,7 +424,7 @@ fn a_proxy_is_http_and_its_password_is_not_in_the_file() {
       |
       = help: write it like `proxy = "http://127.0.0.1:3128"`; other kinds, such as SOCKS, are not supported
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
     assert_snapshot!(report(&telegram("\"http://ann:hunter2@proxy.example.org\"")), @r#"
     error: `proxy` has a login in the config file itself
@@ -418,7 +435,7 @@ fn a_proxy_is_http_and_its_password_is_not_in_the_file() {
       |
       = help: move the whole address to the environment and write `proxy = { env = "TELEGRAM_PROXY" }`, or to a file
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
     assert!(
         config(&telegram("\"http://127.0.0.1:3128\""))
@@ -448,7 +465,7 @@ fn a_nickname_without_a_letter_is_refused() {
       |
       = help: write what people say to the bot, such as `parlor` or `hey rose`
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }
 
@@ -462,27 +479,27 @@ fn a_fallback_that_leads_nowhere_is_a_problem() {
      --> config.toml:5:13
       |
     5 | fallback = ["opnai/gpt-5.4", "gpt-5.4", 7]
-      |             ^^^^^^^^^^^^^^^ no [providers.opnai] in this file
+      |             ^^^^^^^^^^^^^^^ this file has no [providers.opnai]
       |
       = help: did you mean `openai`?
 
-    error: `gpt-5.4` names no model
+    error: `gpt-5.4` does not name a model
      --> config.toml:5:30
       |
     5 | fallback = ["opnai/gpt-5.4", "gpt-5.4", 7]
-      |                              ^^^^^^^^^ expected `provider/model` or `offline`
+      |                              ^^^^^^^^^ expected `provider/model` or `demo`
       |
-      = help: write it like `openai/gpt-5.4`, or `offline` for the built-in stand-in
+      = help: write it like `openai/gpt-5.4`, or `demo` for the built-in demo model
 
-    error: a model: expected a string
+    error: a model must be text in quotes
      --> config.toml:5:41
       |
     5 | fallback = ["opnai/gpt-5.4", "gpt-5.4", 7]
-      |                                         ^ this is an integer
+      |                                         ^ this is a number
       |
       = help: write it like `openai/gpt-5.4`
 
-    3 problems in config.toml; nothing was started.
+    3 problems in config.toml.
     "#);
 }
 
@@ -505,7 +522,7 @@ fn reading_a_memory_that_is_not_there_names_both_agents() {
     2 | read_memory_from = ["mian", "rose", "ada", 7]
       |                             ^^^^^^ this is the agent itself
       |
-      = help: an agent always sees its own; take it out
+      = help: an agent always sees its own memories; delete this name
 
     error: `rose` cannot read the memory of `ada`
      --> config.toml:2:37
@@ -513,15 +530,15 @@ fn reading_a_memory_that_is_not_there_names_both_agents() {
     2 | read_memory_from = ["mian", "rose", "ada", 7]
       |                                     ^^^^^ it has memory = "off"
       |
-      = help: take it out, or set memory = "on" under [agents.ada]
+      = help: delete this name, or set memory = "on" under [agents.ada]
 
-    error: an agent's id: expected a string
+    error: an agent's id must be text in quotes
      --> config.toml:2:44
       |
     2 | read_memory_from = ["mian", "rose", "ada", 7]
-      |                                            ^ this is an integer
+      |                                            ^ this is a number
 
-    4 problems in config.toml; nothing was started.
+    4 problems in config.toml.
     "#);
 }
 
@@ -535,9 +552,9 @@ fn an_agent_without_memory_reads_nobody_elses() {
     3 | read_memory_from = ["main"]
       |                     ^^^^^^ the reader has memory = "off"
       |
-      = help: take it out, or set memory = "on" under [agents.ada]
+      = help: delete this name, or set memory = "on" under [agents.ada]
 
-    1 problem in config.toml; nothing was started.
+    1 problem in config.toml.
     "#);
 }
 
@@ -545,11 +562,11 @@ fn an_agent_without_memory_reads_nobody_elses() {
 fn settings_of_models_are_checked() {
     let text = "[agents.rose]\ntemperature = 2.5\nmax_tokens = 0\nreasoning = \"hard\"\n";
     assert_snapshot!(report(text), @r#"
-    error: `temperature` does not fit
+    error: `temperature` must be a number from 0 to 2
      --> config.toml:2:15
       |
     2 | temperature = 2.5
-      |               ^^^ expected a number from 0 to 2
+      |               ^^^ not such a number
       |
       = help: write it like `temperature = 0.7`
 
@@ -559,17 +576,17 @@ fn settings_of_models_are_checked() {
     3 | max_tokens = 0
       |              ^ expected 1 or more
       |
-      = help: write it like `max_tokens = 4096`, or remove the line
+      = help: write it like `max_tokens = 4096`, or delete the line
 
-    error: `hard` is no value for `reasoning`
+    error: `reasoning` cannot be `hard`
      --> config.toml:4:13
       |
     4 | reasoning = "hard"
-      |             ^^^^^^ not one of the known words
+      |             ^^^^^^ not one of the choices
       |
-      = help: it can be `none`, `low`, `medium`, `high`
+      = help: the choices are `none`, `low`, `medium`, `high`
 
-    3 problems in config.toml; nothing was started.
+    3 problems in config.toml.
     "#);
 }
 
@@ -577,7 +594,7 @@ fn settings_of_models_are_checked() {
 fn what_a_provider_says_about_its_models_is_checked() {
     let text = "[providers.ollama]\nkind = \"ollama\"\nmodels = [\"llama 3\"]\nvision = \"yes\"\ncontext_tokens = 100\n";
     assert_snapshot!(report(text), @r#"
-    error: `llama 3` names no model
+    error: `llama 3` does not name a model
      --> config.toml:3:11
       |
     3 | models = ["llama 3"]
@@ -585,11 +602,11 @@ fn what_a_provider_says_about_its_models_is_checked() {
       |
       = help: write it like `models = ["gpt-5.4"]`, without the provider
 
-    error: `vision`: expected `true`, `false` or a list of models
+    error: `vision` must be `true`, `false` or a list of models
      --> config.toml:4:10
       |
     4 | vision = "yes"
-      |          ^^^^^ this is a string
+      |          ^^^^^ this is text
       |
       = help: write it like `vision = ["gpt-5.4"]`
 
@@ -599,16 +616,16 @@ fn what_a_provider_says_about_its_models_is_checked() {
     5 | context_tokens = 100
       |                  ^^^ expected 2048 or more
       |
-      = help: write it like `context_tokens = 200_000`, or remove the line
+      = help: write it like `context_tokens = 200_000`, or delete the line
 
-    3 problems in config.toml; nothing was started.
+    3 problems in config.toml.
     "#);
 }
 
 #[test]
 fn models_and_their_settings_are_read() {
     let text = "[providers.ollama]\nkind = \"ollama\"\nmodels = [\"llama3:8b\"]\nvision = [\"llava\"]\ncontext_tokens = 16_384\n\
-                [agents.rose]\nfallback = [\"ollama/llava\", \"offline\"]\ntemperature = 1\nmax_tokens = 500\nreasoning = \"none\"\n";
+                [agents.rose]\nfallback = [\"ollama/llava\", \"demo\"]\ntemperature = 1\nmax_tokens = 500\nreasoning = \"none\"\n";
     let config = config(text);
     let ollama = &config.providers["ollama"];
     assert_eq!(ollama.models, ["llama3:8b"]);
@@ -622,7 +639,7 @@ fn models_and_their_settings_are_read() {
             .iter()
             .map(ToString::to_string)
             .collect::<Vec<_>>(),
-        ["ollama/llava", "offline"]
+        ["ollama/llava", "demo"]
     );
     let settings = ModelSettings {
         temperature: Some(1.0),
@@ -686,7 +703,7 @@ fn limits_that_cannot_be_meant_are_told() {
      --> config.toml:1:9
       |
     1 | [agents.rose]
-      |         ^^^^ this agent may use it, and it has no price
+      |         ^^^^ this agent may use that model, and the file has no price for it
       |
       = help: add `"llama" = { input = 2.5, output = 10 }` under [providers.local.prices], in money for a million tokens
 
@@ -696,7 +713,7 @@ fn limits_that_cannot_be_meant_are_told() {
     2 | limits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = 5 }
       |                        ^ nothing could ever be done
       |
-      = help: write 1 or more, such as `max_steps = 40`, or leave it out
+      = help: write 1 or more, such as `max_steps = 40`, or delete the line
 
     error: unknown key `tokens_per_hour`
      --> config.toml:2:45
@@ -706,15 +723,15 @@ fn limits_that_cannot_be_meant_are_told() {
       |
       = help: did you mean `tokens_per_turn`?
 
-    error: `input`: expected an amount of money, 0 or more, with at most six decimals
+    error: `input` must be an amount of money, 0 or more, with at most six decimals
      --> config.toml:6:32
       |
     6 | prices = { mistral = { input = -1, output = 1e3 } }
-      |                                ^^ this is an integer
+      |                                ^^ this is a number
       |
       = help: write it like `input = 2.5`
 
-    error: `output`: expected an amount of money, 0 or more, with at most six decimals
+    error: `output` must be an amount of money, 0 or more, with at most six decimals
      --> config.toml:6:45
       |
     6 | prices = { mistral = { input = -1, output = 1e3 } }
@@ -722,7 +739,7 @@ fn limits_that_cannot_be_meant_are_told() {
       |
       = help: write it like `output = 10`
 
-    5 problems in config.toml; nothing was started.
+    5 problems in config.toml.
     "#);
 }
 

@@ -2,6 +2,8 @@ use std::path::Path;
 
 use super::*;
 use crate::config::{Secrets, Source, draft};
+use crate::domain::SessionKey;
+use crate::routing::Pin;
 
 fn check(text: &str, facts: &Facts) -> String {
     let source = Source {
@@ -42,8 +44,8 @@ fn a_fresh_house_has_nothing_to_say() {
 
 #[test]
 fn an_open_place_of_an_agent_with_private_things_is_told() {
-    let bound = "[access]\nowners = [\"telegram:1\"]\n[agents.main.limits]\ntokens_per_day = 1000\n[[bindings]]\nmatch = \"telegram:topic:-1001:7\"\nagent = \"main\"\n";
-    insta::assert_snapshot!(check(bound, &main_has(3)), @r#"Warning open-agent: Guests can talk to `main` (bindings[0]: telegram:topic:-1001:7), and `main` has 3 private memories, MEMORY.md. → Give guests an agent without private things, or close this one: `who = "member"` under [agents.main] and no binding of open places."#);
+    let bound = "[access]\nowners = [\"telegram:1\"]\n[agents.main]\nafter_untrusted = \"refuse\"\n[agents.main.limits]\ntokens_per_day = 1000\n[[bindings]]\nmatch = \"telegram:topic:-1001:7\"\nagent = \"main\"\n";
+    insta::assert_snapshot!(check(bound, &main_has(3)), @r#"Warning open-agent: Guests can talk to `main` (the binding of telegram:topic:-1001:7), and `main` has 3 private memories, MEMORY.md. → Give guests an agent without private things, or close this one: `who = "member"` under [agents.main] and no binding of open places."#);
     let for_one = bound.replace(
         "agent = \"main\"\n",
         "agent = \"main\"\nusers = [\"telegram:1\"]\n",
@@ -51,10 +53,10 @@ fn an_open_place_of_an_agent_with_private_things_is_told() {
     assert!(!check(&for_one, &main_has(3)).contains("open-agent"));
     // Another agent's things are reached by way of an agent that is open.
     let by_way = format!(
-        "{}[agents.rose]\naccess = {{ read = [\"main\"] }}\nlimits = {{ tokens_per_day = 5 }}\n",
+        "{}[agents.rose]\nafter_untrusted = \"refuse\"\naccess = {{ read = [\"main\"] }}\nlimits = {{ tokens_per_day = 5 }}\n",
         bound.replace("agent = \"main\"\n", "agent = \"rose\"\n")
     );
-    insta::assert_snapshot!(check(&by_way, &main_has(3)), @"Warning open-by-way-of: Guests can talk to `rose` (bindings[0]: telegram:topic:-1001:7), which reads the workspace or memories of `main`. → Take `main` out of `access` and `read_memory_from` under [agents.rose].");
+    insta::assert_snapshot!(check(&by_way, &main_has(3)), @"Warning open-by-way-of: Guests can talk to `rose` (the binding of telegram:topic:-1001:7), which reads the workspace or memories of `main`. → Take `main` out of `access` and `read_memory_from` under [agents.rose].");
 }
 
 #[test]
@@ -63,9 +65,15 @@ fn an_owners_switch_and_the_default_agent_are_doors_until_who_is_written() {
         agent: AgentId::main(),
         once: false,
         set_by: "telegram:1".parse().unwrap(),
+        set_by_name: None,
+        set_at: 0,
     };
+    let topic: SessionKey = "telegram:topic:-1001:7".parse().unwrap();
     let pinned = Facts {
-        pins: vec![("telegram:topic:-1001:7".parse().unwrap(), pin)],
+        set_in_chat: SetInChat {
+            pins: vec![(topic.clone(), pin)],
+            opened: Vec::new(),
+        },
         ..main_has(1)
     };
     let text = "[access]\nowners = [\"telegram:1\"]\n";
@@ -74,6 +82,14 @@ fn an_owners_switch_and_the_default_agent_are_doors_until_who_is_written() {
     assert!(!check(&by_a_guest, &pinned).contains("open-agent"));
     let written = format!("{text}[agents.main]\nwho = \"member\"\n");
     assert!(!check(&written, &pinned).contains("open-agent"));
+    let unpinned = Facts {
+        set_in_chat: SetInChat {
+            pins: Vec::new(),
+            opened: vec![topic],
+        },
+        ..main_has(1)
+    };
+    assert!(check(text, &unpinned).contains("it is the default_agent and has no `who`"));
     let open = format!("{text}dms = \"open\"\n");
     assert!(check(&open, &main_has(1)).contains("it is the default_agent and has no `who`"));
     let closed = format!("{open}[agents.main]\nwho = \"member\"\n");
@@ -110,7 +126,8 @@ agent = "main"
     Warning groups-open: Anybody can add the bot to a group of their own and talk to it there (groups = "open"). → Write `groups = "bound"` under [access] and bind the places you want.
     Warning dms-open: Everybody can talk to the bot in private (dms = "open"). → Write `dms = "pairing"` under [access].
     Note agent-limits: Guests can talk to `main`, which has no limit of the day. → Write `tokens_per_day` or `cost_per_day` under [agents.main.limits].
-    Note wide-binding: bindings[0] opens all of `telegram:group:-1001`, also topics, channels and threads that are made later. → Bind single topics or channels where that is too much.
+    Note after-untrusted: Guests can talk to `main`, and a turn of `main` that has read a guest's words may still use web_fetch, agent_send, message_send. → Write `after_untrusted = "refuse"` under [agents.main].
+    Note wide-binding: The binding in line 15 opens all of `telegram:group:-1001`, also topics, channels and threads that are made later. → Bind single topics or channels where that is too much.
     Note no-owner: Nobody is an owner on a platform, so nobody is told of problems there. → Write your id under [access] owners; /whoami shows it.
     "#);
 }

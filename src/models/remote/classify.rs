@@ -1,9 +1,12 @@
 //! Turns errors of servers and of the network into a few cases for callers, in our own words.
 //!
 //! Providers name their errors in free text, with keys and prompts among the words, and reqwest
-//! puts the URL into its messages. So bodies and messages are only searched for known words here,
-//! never passed on.
+//! puts the URL into its messages. So bodies are only searched for known words here, never passed
+//! on; `sentence` has the part that may be.
 
+use std::error::Error;
+use std::io;
+use std::iter::successors;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -14,7 +17,7 @@ use serde_json::Value;
 
 use super::bounds::{MAX_ERROR_BYTES, within_values};
 use super::json::lenient;
-use crate::models::ModelError;
+use crate::models::{ModelError, Unavailable, Unreachable};
 
 /// Words of providers for input of too great length.
 const TOO_LONG: &[&str] = &[
@@ -53,20 +56,18 @@ const POLICY: &[&str] = &[
 pub(super) fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
     let code = status.as_u16();
     match code {
-        429 if has_any(body, NO_CREDIT) => {
-            unavailable(format!("the account has no credit left ({code})"))
-        }
+        429 if has_any(body, NO_CREDIT) => ModelError::Unavailable(Unavailable::NoCredit(code)),
         429 => ModelError::RateLimited {
             retry_after: retry_after(headers, body, Utc::now()),
         },
         502 | 503 | 504 | 529 => ModelError::Overloaded,
-        401 => unavailable(format!("the key was not accepted ({code})")),
-        402 => unavailable(format!("the account has no credit left ({code})")),
-        403 => unavailable(format!("the key may not do this ({code})")),
-        404 => unavailable(format!("no such model ({code})")),
+        401 => ModelError::Unavailable(Unavailable::KeyRejected(code)),
+        402 => ModelError::Unavailable(Unavailable::NoCredit(code)),
+        403 => ModelError::Unavailable(Unavailable::NotAllowed(code)),
+        404 => ModelError::Unavailable(Unavailable::NoSuchModel(code)),
         413 => ModelError::ContextTooLong,
-        300..=399 => unavailable(format!("its address leads elsewhere ({code})")),
-        400..=499 => of_words(body)
+        300..=399 => ModelError::Unavailable(Unavailable::Moved(code)),
+        400..=499 => of_words(body, code)
             .unwrap_or_else(|| refused(format!("the request was not accepted ({code})"))),
         _ if has_any(body, OVERLOADED) => ModelError::Overloaded,
         _ => broken(&format!("the model server failed ({code})")),
@@ -101,22 +102,22 @@ pub(super) fn of_error_event(data: &str) -> ModelError {
     match status {
         Some(status) => of_status(status, &HeaderMap::new(), text),
         None => {
-            of_words(text).unwrap_or_else(|| broken("the model server failed while it answered"))
+            of_words(text, 0).unwrap_or_else(|| broken("the model server failed while it answered"))
         }
     }
 }
 
-fn of_words(text: &str) -> Option<ModelError> {
+fn of_words(text: &str, status: u16) -> Option<ModelError> {
     if has_any(text, TOO_LONG) {
         Some(ModelError::ContextTooLong)
     } else if has_any(text, NO_CREDIT) {
-        Some(unavailable("the account has no credit left"))
+        Some(ModelError::Unavailable(Unavailable::NoCredit(status)))
     } else if has_any(text, RATE_LIMITED) {
         Some(ModelError::RateLimited { retry_after: None })
     } else if has_any(text, OVERLOADED) {
         Some(ModelError::Overloaded)
     } else if has_any(text, BAD_KEY) {
-        Some(unavailable("the key was not accepted"))
+        Some(ModelError::Unavailable(Unavailable::KeyRejected(status)))
     } else if has_any(text, POLICY) {
         Some(refused("the provider's content policy forbids it"))
     } else {
@@ -127,15 +128,50 @@ fn of_words(text: &str) -> Option<ModelError> {
 pub(super) fn of_transport(error: &reqwest::Error) -> ModelError {
     match error {
         error if error.is_builder() => malformed(),
-        error if error.is_connect() => broken("cannot reach the model server"),
+        error if error.is_connect() => ModelError::Unreachable(unreachable(error)),
         error if error.is_body() || error.is_decode() => ModelError::CutOff,
         _ => broken("the model server hung up"),
     }
 }
 
+fn unreachable(error: &reqwest::Error) -> Unreachable {
+    let refused = |cause: &(dyn Error + 'static)| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    };
+    let told = causes(error).to_lowercase();
+    match () {
+        () if error.is_timeout() || told.contains("timed out") => Unreachable::TimedOut,
+        () if chain(error).any(refused) => Unreachable::ConnectionRefused,
+        () if told.contains("dns error") || told.contains("lookup") => Unreachable::NoSuchHost,
+        () if told.contains("certificate") || told.contains("tls") => Unreachable::Tls,
+        () => Unreachable::Other,
+    }
+}
+
+fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    successors(error.source(), |cause: &&(dyn Error + 'static)| {
+        (*cause).source()
+    })
+}
+
+/// What the network says about a failure. The address is left out, because it may hold a password.
+pub(super) fn causes(error: &reqwest::Error) -> String {
+    let mut causes: Vec<String> = Vec::new();
+    for cause in chain(error) {
+        let cause = cause.to_string();
+        // Libraries repeat the cause beneath in their own message.
+        if !causes.iter().any(|known| known.contains(&cause)) {
+            causes.push(cause);
+        }
+    }
+    causes.join(": ")
+}
+
 /// A page for people where a model server should be.
 pub(super) fn web_page() -> ModelError {
-    unavailable("its address answers with a web page; base_url may be wrong")
+    ModelError::Unavailable(Unavailable::WebPage)
 }
 
 pub(super) fn malformed() -> ModelError {
@@ -187,10 +223,6 @@ fn has_any(text: &str, words: &[&str]) -> bool {
 
 fn refused(why: impl Into<String>) -> ModelError {
     ModelError::Refused(why.into())
-}
-
-fn unavailable(why: impl Into<String>) -> ModelError {
-    ModelError::Unavailable(why.into())
 }
 
 fn broken(why: &str) -> ModelError {
@@ -275,12 +307,12 @@ mod tests {
         check(
             400,
             "Your credit balance is too low",
-            "the model provider refused: the account has no credit left",
+            "the model provider refused: the account has no credit left (400)",
         );
         check(
             400,
             "API key not valid. Please pass a valid API key.",
-            "the model provider refused: the key was not accepted",
+            "the model provider refused: the key was not accepted (400)",
         );
         check(
             400,

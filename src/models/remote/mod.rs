@@ -17,6 +17,7 @@ mod ollama;
 mod reading;
 mod request;
 mod responses;
+mod sentence;
 mod thinking;
 mod thoughts;
 
@@ -33,12 +34,14 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::{ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream};
+use super::{
+    CallError, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, Unavailable,
+};
 use crate::config::{Provider, ProviderKind, Secret};
 use crate::{http, open_files};
 
 use bounds::MAX_ERROR_BYTES;
-use classify::{of_status, of_transport, web_page};
+use classify::{causes, of_status, of_transport, web_page};
 use reading::Reading;
 use thoughts::Thoughts;
 
@@ -94,7 +97,10 @@ impl ModelProvider for Remote {
         &self,
         model: &str,
         mut request: ModelRequest,
-    ) -> Result<ModelStream, ModelError> {
+    ) -> Result<ModelStream, CallError> {
+        if let Some(why) = &self.provider.missing_key {
+            return Err(ModelError::Unavailable(Unavailable::KeyMissing(why.clone())).into());
+        }
         let kind = self.provider.kind;
         if kind == ProviderKind::Anthropic && self.thoughts.are_missing(&request.messages) {
             // Anthropic refuses to think on where the thoughts before are gone, after a restart or
@@ -115,6 +121,7 @@ impl ModelProvider for Remote {
             reading: Reading::new(kind),
             thoughts: self.thoughts.clone(),
             turn: Some(turn),
+            key: self.provider.api_key.clone(),
         }
         .into_stream())
     }
@@ -182,6 +189,8 @@ struct Call {
     thoughts: Thoughts,
     /// Given back with the connection.
     turn: Option<OwnedSemaphorePermit>,
+    /// Never shown, wherever the server puts it.
+    key: Option<Secret>,
 }
 
 /// How far a call has come.
@@ -189,7 +198,7 @@ enum Progress {
     Asking(reqwest::RequestBuilder),
     Answering(reqwest::Response),
     /// Only the end is left to be told.
-    Ending(Result<ModelEvent, ModelError>),
+    Ending(Result<ModelEvent, CallError>),
     Over,
 }
 
@@ -203,13 +212,13 @@ impl Call {
         .boxed()
     }
 
-    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+    async fn next(&mut self) -> Option<Result<ModelEvent, CallError>> {
         loop {
             if let Some(event) = self.reading.next_event() {
                 return Some(Ok(event));
             }
             match std::mem::replace(&mut self.progress, Progress::Over) {
-                Progress::Asking(asking) => match ask(asking).await {
+                Progress::Asking(asking) => match ask(asking, self.key.as_ref()).await {
                     Ok(response) => self.progress = Progress::Answering(response),
                     Err(error) => self.end(Err(error)),
                 },
@@ -224,14 +233,22 @@ impl Call {
         }
     }
 
-    async fn read_on(&mut self, response: &mut reqwest::Response) -> Result<(), ModelError> {
+    async fn read_on(&mut self, response: &mut reqwest::Response) -> Result<(), CallError> {
         let bytes = timeout(STALL, response.chunk())
             .await
             .map_err(|_| ModelError::Stalled)?;
-        match bytes.map_err(|error| of_transport(&error))? {
+        let bytes = bytes.map_err(|error| disconnected(&error, self.key.as_ref()))?;
+        let taken = match bytes {
             Some(bytes) => self.reading.take(&bytes),
             None => self.reading.take_end(),
-        }
+        };
+        taken.map_err(|error| {
+            let said = self.reading.failed_event();
+            CallError {
+                error,
+                detail: said.and_then(|said| sentence::sentence(said, exposed(self.key.as_ref()))),
+            }
+        })
     }
 
     fn finish(&mut self) {
@@ -244,37 +261,40 @@ impl Call {
                 }
                 done
             });
-        self.end(end);
+        self.end(end.map_err(CallError::from));
     }
 
-    fn end(&mut self, last: Result<ModelEvent, ModelError>) {
+    fn end(&mut self, last: Result<ModelEvent, CallError>) {
         self.reading.tell_rest();
         self.turn = None;
         self.progress = Progress::Ending(last);
     }
 }
 
-async fn ask(asking: reqwest::RequestBuilder) -> Result<reqwest::Response, ModelError> {
+async fn ask(
+    asking: reqwest::RequestBuilder,
+    key: Option<&Secret>,
+) -> Result<reqwest::Response, CallError> {
     let response = timeout(STALL, asking.send())
         .await
         .map_err(|_| ModelError::Stalled)?;
-    let response = response.map_err(|error| of_transport(&error))?;
+    let response = response.map_err(|error| disconnected(&error, key))?;
     if !response.status().is_success() {
-        return Err(refusal(response).await);
+        return Err(refusal(response, key).await);
     }
     let content_type = response
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
     if content_type.is_some_and(|content_type| content_type.starts_with("text/html")) {
-        return Err(web_page());
+        return Err(web_page().into());
     }
     Ok(response)
 }
 
 /// The beginning of an error page tells enough, and so does the status where the page does not
 /// come.
-async fn refusal(mut response: reqwest::Response) -> ModelError {
+async fn refusal(mut response: reqwest::Response, key: Option<&Secret>) -> CallError {
     let mut body = Vec::new();
     let reading = async {
         while body.len() < MAX_ERROR_BYTES
@@ -284,9 +304,20 @@ async fn refusal(mut response: reqwest::Response) -> ModelError {
         }
     };
     let _ = timeout(STALL, reading).await;
-    of_status(
-        response.status(),
-        response.headers(),
-        &String::from_utf8_lossy(&body),
-    )
+    let body = String::from_utf8_lossy(&body);
+    CallError {
+        error: of_status(response.status(), response.headers(), &body),
+        detail: sentence::sentence(&body, exposed(key)),
+    }
+}
+
+fn disconnected(error: &reqwest::Error, key: Option<&Secret>) -> CallError {
+    CallError {
+        error: of_transport(error),
+        detail: sentence::cleaned(&causes(error), exposed(key)),
+    }
+}
+
+fn exposed(key: Option<&Secret>) -> Option<&str> {
+    key.map(Secret::expose)
 }

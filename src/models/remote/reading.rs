@@ -1,6 +1,7 @@
 //! Bytes of an answer in, model events out. Pure.
 
 use super::answer::Answer;
+use super::bounds::MAX_ERROR_BYTES;
 use super::classify::unreadable;
 use super::events::{Event, Events, Framing};
 use super::thoughts::Thought;
@@ -13,6 +14,8 @@ pub(super) struct Reading {
     kind: ProviderKind,
     events: Events,
     answer: Answer,
+    /// The event that ended the answer as an error, or its beginning.
+    failed: Option<String>,
 }
 
 impl Reading {
@@ -26,6 +29,7 @@ impl Reading {
             kind,
             events: Events::new(framing),
             answer: Answer::new(kind),
+            failed: None,
         }
     }
 
@@ -39,14 +43,18 @@ impl Reading {
 
     /// Bytes behind the end of an answer are ignored.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
-        let (kind, answer) = (self.kind, &mut self.answer);
+        let (kind, answer, failed) = (self.kind, &mut self.answer, &mut self.failed);
         self.events.take(bytes, |event| {
             if answer.is_complete {
-                Ok(())
-            } else {
-                take(kind, &event, answer)
+                return Ok(());
             }
+            take(kind, &event, answer).inspect_err(|error| *failed = told(error, &event.data))
         })
+    }
+
+    /// The event that told the failure.
+    pub(super) fn failed_event(&self) -> Option<&str> {
+        self.failed.as_deref()
     }
 
     /// The body has ended. A server that has told why the model stopped may leave out the rest of
@@ -69,7 +77,8 @@ impl Reading {
 
     fn take_last(&mut self) -> Result<(), ModelError> {
         match self.events.finish()? {
-            Some(event) => take(self.kind, &event, &mut self.answer),
+            Some(event) => take(self.kind, &event, &mut self.answer)
+                .inspect_err(|error| self.failed = told(error, &event.data)),
             None => Ok(()),
         }
     }
@@ -86,6 +95,13 @@ impl Reading {
     ) -> Result<(ModelEvent, Vec<Thought>), ModelError> {
         self.answer.finish(max_tokens)
     }
+}
+
+/// An event with an error. Other events that cannot be read may have words of the answer.
+fn told(error: &ModelError, data: &str) -> Option<String> {
+    let is_unread = *error == unreadable() || matches!(error, ModelError::TooMuch(_));
+    let beginning = &data[..data.floor_char_boundary(MAX_ERROR_BYTES)];
+    (!is_unread && beginning.trim_start().starts_with('{')).then(|| beginning.to_owned())
 }
 
 fn take(kind: ProviderKind, event: &Event, answer: &mut Answer) -> Result<(), ModelError> {

@@ -71,7 +71,7 @@ fn key_header(kind: ProviderKind, key: &Secret) -> (HeaderName, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Vision;
+    use crate::config::{ProviderLines, Vision};
 
     fn provider(kind: ProviderKind, base_url: &str, key: Option<&str>) -> Provider {
         Provider {
@@ -83,6 +83,8 @@ mod tests {
             models: Vec::new(),
             vision: Vision::ByName,
             context_tokens: None,
+            missing_key: None,
+            lines: ProviderLines::default(),
         }
     }
 

@@ -14,6 +14,8 @@ fn subagent(run: &str) -> Subagent {
         person: "telegram:111".parse().unwrap(),
         role: Role::Member,
         task: "count".into(),
+        labels: Labels::of(Role::Guest),
+        addresses: Addresses::default(),
         tools: Some(vec!["now".into()]),
         max_steps: 12,
         then: OnFinish::Report,
@@ -33,7 +35,7 @@ async fn a_run_is_written_once_and_ends_once() {
         assert!(insert(tx, &subagent("7-0-0"), 8)?);
         assert!(!insert(tx, &subagent("7-0-0"), 9)?, "the same run");
         let used = Charge { steps: 2, usage: Usage { input_tokens: 5, output_tokens: 6, cached_tokens: 1 } };
-        let end = End { state: State::Finished, result: "three".into(), used };
+        let end = End { state: State::Finished, result: "three".into(), used, read: Labels::of(Role::Guest) };
         assert!(finish(tx, "7-0-0", &end, 3000)?);
         assert!(!finish(tx, "7-0-0", &End { state: State::Failed, ..end.clone() }, 4000)?, "it has ended");
         let known = get(tx, "7-0-0")?.expect("it is there");

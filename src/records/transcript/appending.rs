@@ -4,9 +4,12 @@ use rusqlite::{Transaction, params};
 use serde_json::Value;
 
 use super::super::inbox::{self, Accepted};
+use super::super::journal::AskedMessage;
+use super::super::subagents;
 use super::deleting::DELETED;
 use super::{Conversation, conversation, touch};
-use crate::domain::{AgentUid, Inbound, PersonId, SessionKey};
+use crate::access::{Role, numbers};
+use crate::domain::{AgentUid, Around, Author, Inbound, Internal, Labels, PersonId, SessionKey};
 use crate::routing::places;
 
 /// Messages among people kept in a place; each new message replaces the oldest.
@@ -25,32 +28,55 @@ pub(crate) struct Spot {
 pub(crate) fn append_question(
     tx: &Transaction<'_>,
     accepted: &Accepted,
-    said: &[Inbound],
+    said: &[AskedMessage],
     spot: Spot,
     now: i64,
 ) -> rusqlite::Result<()> {
-    for (said, message) in said.iter().zip(accepted.messages()) {
-        let parts = std::iter::once(message).chain(&message.joined);
+    for said in said {
+        // After a restart, all rows are parts of the first message.
+        let parts: Vec<&Accepted> = accepted
+            .all()
+            .filter(|part| said.rows.contains(&part.id))
+            .collect();
         let ids: String = parts
-            .clone()
+            .iter()
             .map(|part| format!(" {}", part.inbound.message.0))
             .collect();
-        append_words(tx, accepted.id, said, &format!("{ids} "), spot, now)?;
-        if any_is_deleted(tx, parts)? {
-            let mut blank =
-                tx.prepare_cached("UPDATE messages SET text = ?2, deleted_at = ?3 WHERE id = ?1")?;
+        let (writer, written_as) = ((&said.inbound, said.role), format!("{ids} "));
+        let labels = labels(tx, accepted, said.inbound.labels(said.role))?;
+        append_words(tx, accepted.id, writer, &written_as, (spot, labels), now)?;
+        if any_is_deleted(tx, &parts)? {
+            let mut blank = tx.prepare_cached(
+                "UPDATE messages SET text = ?2, around = NULL, deleted_at = ?3 WHERE id = ?1",
+            )?;
             blank.execute(params![tx.last_insert_rowid(), DELETED, now])?;
         }
     }
     Ok(())
 }
 
+/// Takes the questions of a failed turn out of the transcript again, by their inbox rows.
+pub(crate) fn take_back(tx: &Transaction<'_>, inbox_ids: &[i64]) -> rusqlite::Result<()> {
+    let mut statement = tx.prepare_cached(
+        "DELETE FROM messages WHERE kind = 'person' AND inbox_id = ?1
+         AND place_id = (SELECT place_id FROM inbox WHERE id = ?1)",
+    )?;
+    inbox_ids
+        .iter()
+        .try_for_each(|id| statement.execute([id]).map(drop))
+}
+
+/// Where the words of a message come from. A task comes from everything that the parent had read.
+fn labels(tx: &Transaction<'_>, message: &Accepted, written: Labels) -> rusqlite::Result<Labels> {
+    match &message.inbound.extras.internal {
+        Some(Internal::Subagent { run }) => subagents::labels_of_task(tx, run),
+        _ => Ok(written),
+    }
+}
+
 /// Messages may be deleted while a turn answers them.
-fn any_is_deleted<'a>(
-    tx: &Transaction<'_>,
-    mut rows: impl Iterator<Item = &'a Accepted>,
-) -> rusqlite::Result<bool> {
-    rows.try_fold(false, |is_deleted, row| {
+fn any_is_deleted(tx: &Transaction<'_>, rows: &[&Accepted]) -> rusqlite::Result<bool> {
+    rows.iter().try_fold(false, |is_deleted, row| {
         Ok(is_deleted || inbox::is_deleted(tx, row.id)?)
     })
 }
@@ -68,9 +94,9 @@ pub(crate) fn append_person(
     append_words(
         tx,
         said.id,
-        &said.inbound,
+        (&said.inbound, said.role),
         &format!(" {} ", said.inbound.message.0),
-        spot,
+        (spot, labels(tx, said, said.labels())?),
         now,
     )?;
     Ok(true)
@@ -79,20 +105,24 @@ pub(crate) fn append_person(
 fn append_words(
     tx: &Transaction<'_>,
     inbox_id: i64,
-    inbound: &Inbound,
+    (inbound, role): (&Inbound, Role),
     written_as: &str,
-    spot: Spot,
+    (spot, labels): (Spot, Labels),
     now: i64,
 ) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO messages (place_id, conversation, kind, inbox_id, part_uid, person, person_name, text, written_as, created_at)
-         VALUES (?1, ?2, 'person', ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO messages (place_id, conversation, kind, inbox_id, part_uid, person, person_name, role, around, text,
+                               written_as, sent_at, created_at, labels)
+         VALUES (?1, ?2, 'person', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?;
     let (place, person) = (
         places::ensure(tx, &inbound.origin.key, now)?,
         inbound.origin.person.to_string(),
     );
     let (part, name) = (spot.part.map(|uid| uid.to_string()), &inbound.person_name);
+    let around = inbound.around();
+    numbers::ensure(tx, &inbound.origin.person)?;
+    quoted(&around).try_for_each(|person| numbers::ensure(tx, person))?;
     let bound = params![
         place,
         spot.conversation.0,
@@ -100,11 +130,38 @@ fn append_words(
         part,
         person,
         name,
-        inbound.readable(),
+        role.as_str(),
+        in_json(&around)?,
+        inbound.text,
         written_as,
-        now
+        inbound.sent_at,
+        now,
+        labels.bits()
     ];
     statement.execute(bound).map(drop)
+}
+
+fn quoted(around: &[Around]) -> impl Iterator<Item = &PersonId> {
+    around.iter().filter_map(|around| match around {
+        Around::Forward {
+            from: Some(Author::Person { id, .. }),
+        }
+        | Around::Reply {
+            to: Author::Person { id, .. },
+            ..
+        } => Some(id),
+        _ => None,
+    })
+}
+
+/// Most messages have nothing around.
+fn in_json(around: &[Around]) -> rusqlite::Result<Option<String>> {
+    if around.is_empty() {
+        return Ok(None);
+    }
+    let json = serde_json::to_string(around);
+    json.map(Some)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 /// Appends talk among people. Newer talk replaces the oldest.
@@ -144,6 +201,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) inbox_id: i64,
     /// The person behind the turn.
     pub(crate) person: &'a PersonId,
+    /// What the turn has read.
+    pub(crate) read: Labels,
 }
 
 /// Appends an agent's message, and returns its row.
@@ -156,8 +215,8 @@ pub(crate) fn append_agent(
     now: i64,
 ) -> rusqlite::Result<i64> {
     let mut statement = tx.prepare_cached(
-        "INSERT INTO messages (place_id, conversation, kind, inbox_id, agent_uid, part_uid, person, text, created_at)
-         VALUES (?1, ?2, 'agent', ?3, ?4, ?4, ?5, ?6, ?7)",
+        "INSERT INTO messages (place_id, conversation, kind, inbox_id, agent_uid, part_uid, person, text, created_at, labels)
+         VALUES (?1, ?2, 'agent', ?3, ?4, ?4, ?5, ?6, ?7, ?8)",
     )?;
     let (place, person) = (places::ensure(tx, place, now)?, asked.person.to_string());
     statement.insert(params![
@@ -167,11 +226,35 @@ pub(crate) fn append_agent(
         uid.to_string(),
         person,
         text,
-        now
+        now,
+        asked.read.bits()
     ])
 }
 
-/// Appends a line about an agent or the place itself, such as a switch to another agent.
+/// Appends a line about a switch to another agent, in the name of the person behind it.
+pub(crate) fn append_handoff(
+    tx: &Transaction<'_>,
+    by: (&Inbound, Role),
+    text: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let (inbound, role) = by;
+    numbers::ensure(tx, &inbound.origin.person)?;
+    append_mark(tx, &inbound.origin.key, None, text, now)?;
+    tx.prepare_cached(
+        "UPDATE messages SET person = ?2, person_name = ?3, role = ?4, sent_at = ?5 WHERE id = ?1",
+    )?
+    .execute(params![
+        tx.last_insert_rowid(),
+        inbound.origin.person.to_string(),
+        inbound.person_name,
+        role.as_str(),
+        inbound.sent_at
+    ])
+    .map(drop)
+}
+
+/// Appends a line of the gateway about an agent or the place itself.
 pub(crate) fn append_mark(
     tx: &Transaction<'_>,
     place: &SessionKey,

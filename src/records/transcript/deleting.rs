@@ -43,7 +43,7 @@ pub(crate) fn blank(
         }
     }
     let mut statement = tx.prepare_cached(
-        "UPDATE messages SET text = ?2, deleted_at = ?3 WHERE id = ?1 AND kind = 'person' AND deleted_at IS NULL",
+        "UPDATE messages SET text = ?2, around = NULL, deleted_at = ?3 WHERE id = ?1 AND kind = 'person' AND deleted_at IS NULL",
     )?;
     let mut blanked = 0;
     for row in rows {
@@ -73,11 +73,12 @@ pub(crate) fn was_blanked(
 #[cfg(test)]
 mod tests {
     use super::super::super::inbox::Accepted;
+    use super::super::super::journal::AskedMessage;
     use super::super::super::summaries::Summary;
     use super::super::super::view::View;
-    use super::super::{Spot, after, append_question, conversation};
+    use super::super::{Message, Spot, after, append_question, conversation};
     use super::*;
-    use crate::domain::{Addressed, AgentUid, Extras, Inbound, Origin};
+    use crate::domain::{Addressed, AgentUid, Extras, Inbound, Origin, Role};
     use crate::storage::Db;
 
     fn place() -> SessionKey {
@@ -122,9 +123,14 @@ mod tests {
             ("five", accepted("", "5")),
         ];
         for (words, accepted) in said {
-            let said = Inbound {
+            let inbound = Inbound {
                 text: words.into(),
                 ..accepted.inbound.clone()
+            };
+            let said = AskedMessage {
+                inbound,
+                role: Role::Guest,
+                rows: vec![0],
             };
             append_question(tx, &accepted, &[said], spot, 10)?;
         }
@@ -133,6 +139,7 @@ mod tests {
             .map(|message| message.id)
             .collect();
         let summary = Summary {
+            labels: crate::domain::Labels::NONE,
             text: "one, two".into(),
             upto: rows[1],
             messages: 2,
@@ -159,7 +166,10 @@ mod tests {
         .unwrap();
         messages
             .into_iter()
-            .map(|message| message.said.text)
+            .map(|Message { said, .. }| match said.around.as_slice() {
+                [] => said.text,
+                around => format!("[{}]", around[0]),
+            })
             .collect::<Vec<_>>()
             .join(" / ")
     }

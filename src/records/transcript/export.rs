@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::view::View;
 use crate::channels::name_line;
-use crate::domain::{AgentUid, PersonId, SessionKey};
+use crate::domain::{AgentUid, Around, Label, Labels, PersonId, SessionKey};
 use crate::routing::places::PlaceId;
 
 /// The highest number of a conversation; /new counts by one.
@@ -93,7 +93,7 @@ pub(crate) fn export(
     // The name of an imported place is the key that it had at home.
     let mut statement = connection.prepare(&format!(
         "SELECT iif(key GLOB ?3, coalesce(places.name, key), key), messages.conversation, kind, person, person_name, text,
-                messages.created_at, part_uid IS ?2
+                messages.created_at, part_uid IS ?2, around
          FROM messages JOIN places ON places.id = place_id
          WHERE (key GLOB ?3
                 OR (place_id, messages.conversation) IN (SELECT place_id, conversation FROM messages WHERE agent_uid = ?2))
@@ -115,11 +115,19 @@ pub(crate) fn export(
                 .get::<_, Option<String>>(3)?
                 .filter(|person| is_person(person)),
             person_name: row.get(4)?,
-            text: row.get(5)?,
+            text: with_around(row.get(8)?, row.get(5)?),
             created_at: row.get(6)?,
         })
     })?;
     rows.collect()
+}
+
+/// No turn reads an exported message, so its replies and attachments are in words for people.
+fn with_around(around: Option<String>, text: String) -> String {
+    let around = around.and_then(|around| serde_json::from_str::<Vec<Around>>(&around).ok());
+    let around = around.unwrap_or_default().into_iter();
+    let words = around.map(|around| format!("[{around}]")).chain([text]);
+    words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
 }
 
 /// Imports conversations of an agent, message by message.
@@ -147,8 +155,8 @@ impl<'a> Importing<'a> {
             ExportedKind::Handoff => return Ok(()),
         };
         let mut insert = self.tx.prepare_cached(
-            "INSERT INTO messages (place_id, conversation, kind, agent_uid, part_uid, person, person_name, text, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO messages (place_id, conversation, kind, agent_uid, part_uid, person, person_name, text, created_at, labels)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?;
         insert.execute(params![
             place,
@@ -159,7 +167,8 @@ impl<'a> Importing<'a> {
             message.person,
             message.person_name.as_deref().map(name_line),
             message.text,
-            message.created_at
+            message.created_at,
+            Labels::from(Label::Imported).bits()
         ])?;
         Ok(())
     }

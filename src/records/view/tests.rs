@@ -9,10 +9,11 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::super::inbox::Accepted;
+use super::super::journal::AskedMessage;
 use super::super::summaries::{self, Summary};
 use super::super::transcript::{Asked, Spot};
 use super::*;
-use crate::domain::{Addressed, Extras, MessageId, Origin, PersonId, SessionKey};
+use crate::domain::{Addressed, Extras, MessageId, Origin, PersonId, Role, SessionKey};
 use crate::storage::Db;
 
 const AGENTS: usize = 3;
@@ -118,6 +119,7 @@ fn asked(person: &PersonId) -> Asked<'_> {
     Asked {
         inbox_id: 1,
         person,
+        read: crate::domain::Labels::NONE,
     }
 }
 
@@ -173,6 +175,14 @@ impl<'a> Diary<'a> {
                 said.iter_mut()
                     .for_each(|said| said.text.push_str(", with a file"));
                 let spot = self.spot(Some(of));
+                let said: Vec<AskedMessage> = said
+                    .into_iter()
+                    .map(|inbound| AskedMessage {
+                        inbound,
+                        role: Role::Guest,
+                        rows: vec![0],
+                    })
+                    .collect();
                 transcript::append_question(tx, &accepted, &said, spot, now)?;
                 if is_answered {
                     let word = self.word(Some(of));
@@ -258,6 +268,7 @@ impl<'a> Diary<'a> {
             return Ok(());
         };
         let summary = Summary {
+            labels: crate::domain::Labels::NONE,
             text: shown,
             upto,
             messages: 1,
@@ -295,7 +306,7 @@ fn found(connection: &Connection, view: View) -> String {
         transcript::search(connection, &place(), view, &["word".to_owned()], u32::MAX).unwrap();
     found
         .into_iter()
-        .map(|(said, _)| said.text)
+        .map(|(said, ..)| said.text)
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -461,6 +472,7 @@ async fn a_summary_of_the_whole_is_shown_to_nobody_who_has_a_part() {
         .unwrap();
     let conversation = transcript::conversation(&tx, &place()).unwrap();
     let summary = Summary {
+        labels: crate::domain::Labels::NONE,
         text: "all of it".into(),
         upto: 1,
         messages: 1,

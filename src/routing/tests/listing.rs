@@ -23,10 +23,8 @@ fn listing(place: &str) -> String {
 #[test]
 fn a_topic_bound_exactly() {
     insta::assert_snapshot!(listing("telegram:topic:-100:7"), @r#"
-    telegram:topic:-100:7 goes to ops
+    telegram:topic:-100:7 belongs to ops
     because of bindings[0]: exact topic telegram:topic:-100:7
-
-    person: telegram:5
 
     pin          telegram:topic:-100:7  no pin
     exact topic  telegram:topic:-100:7  bindings[0], ops: decides
@@ -45,12 +43,10 @@ fn a_topic_bound_exactly() {
 #[test]
 fn an_unbound_topic_follows_its_group() {
     insta::assert_snapshot!(listing("telegram:topic:-100:8"), @r#"
-    telegram:topic:-100:8 goes to rose
+    telegram:topic:-100:8 belongs to rose
     because of bindings[1]: group telegram:group:-100
 
-    locked: only owners may use /agent here
-
-    person: telegram:5
+    locked: only owners and admins may use /agent here
 
     pin          telegram:topic:-100:8  no pin
     exact topic  telegram:topic:-100:8  no binding
@@ -68,11 +64,9 @@ fn an_unbound_topic_follows_its_group() {
 
 #[test]
 fn a_member_of_a_group() {
-    insta::assert_snapshot!(listing("telegram:group:-200:5"), @r#"
-    telegram:group:-200:5 goes to ops
+    insta::assert_snapshot!(listing("telegram:group:-200:5"), @"
+    telegram:group:-200:5 belongs to ops
     because of bindings[3]: member telegram:group:-200:5
-
-    person: telegram:5
 
     pin       telegram:group:-200:5  no pin
     member    telegram:group:-200:5  bindings[3], ops: decides
@@ -80,16 +74,14 @@ fn a_member_of_a_group() {
     person    telegram:user:5        no binding
     platform  telegram               no binding
     default   default_agent          main: not needed
-    "#);
+    ");
 }
 
 #[test]
 fn a_private_chat() {
-    insta::assert_snapshot!(listing("telegram:dm:5"), @r#"
-    telegram:dm:5 goes to rose
+    insta::assert_snapshot!(listing("telegram:dm:5"), @"
+    telegram:dm:5 belongs to rose
     because of bindings[4]: private chat telegram:dm:5
-
-    person: telegram:5
 
     pin            telegram:dm:5    no pin
     private chat   telegram:dm:5    bindings[4], rose: decides
@@ -97,18 +89,17 @@ fn a_private_chat() {
     private chats  telegram:dm      no binding
     platform       telegram         no binding
     default        default_agent    main: not needed
-    "#);
+    ");
 }
 
 #[test]
 fn a_name_pattern_that_fails() {
     insta::assert_snapshot!(listing("telegram:topic:-100:8 name=General"), @r#"
-    telegram:topic:-100:8 goes to rose
+    telegram:topic:-100:8 belongs to rose
     because of bindings[1]: group telegram:group:-100
 
-    locked: only owners may use /agent here
+    locked: only owners and admins may use /agent here
 
-    person: telegram:5
     name: General
 
     pin          telegram:topic:-100:8  no pin
@@ -127,11 +118,10 @@ fn a_name_pattern_that_fails() {
 
 #[test]
 fn a_discord_thread_by_its_parent_and_a_role() {
-    insta::assert_snapshot!(listing("discord:thread:20:21 server=40 category=30 roles=90 tags=bug"), @r#"
-    discord:thread:20:21 goes to ops
+    insta::assert_snapshot!(listing("discord:thread:20:21 server=40 category=30 roles=90 tags=bug"), @"
+    discord:thread:20:21 belongs to ops
     because of bindings[5]: parent channel discord:channel:20 with roles 90, 91
 
-    person: discord:5
     tags: bug
     category: 30
     server: 40
@@ -155,16 +145,15 @@ fn a_discord_thread_by_its_parent_and_a_role() {
     person           discord:user:5        no binding
     platform         discord               no binding
     default          default_agent         main: not needed
-    "#);
+    ");
 }
 
 #[test]
 fn equal_roles_by_the_order_of_the_file() {
-    insta::assert_snapshot!(listing("discord:channel:29:5 server=40 roles=90,91"), @r#"
-    discord:channel:29:5 goes to main
+    insta::assert_snapshot!(listing("discord:channel:29:5 server=40 roles=90,91"), @"
+    discord:channel:29:5 belongs to main
     because of bindings[7]: server and role discord:guild:40 with roles 91
 
-    person: discord:5
     server: 40
     roles: 90, 91
 
@@ -179,7 +168,7 @@ fn equal_roles_by_the_order_of_the_file() {
     person           discord:user:5        no binding
     platform         discord               no binding
     default          default_agent         main: not needed
-    "#);
+    ");
 }
 
 #[test]
@@ -190,10 +179,8 @@ fn a_pin_over_a_binding() {
         &message("telegram:topic:-100:7"),
     );
     insta::assert_snapshot!(explanation, @r#"
-    telegram:topic:-100:7 goes to main
+    telegram:topic:-100:7 belongs to main
     because of pin set by telegram:9
-
-    person: telegram:5
 
     pin          telegram:topic:-100:7  main, set by telegram:9: decides
     exact topic  telegram:topic:-100:7  bindings[0], ops: would decide without the pin
@@ -211,11 +198,10 @@ fn a_pin_over_a_binding() {
 
 #[test]
 fn nothing_but_the_default() {
-    insta::assert_snapshot!(listing("local:home:work by=local:you"), @r#"
-    local:home:work goes to main
+    insta::assert_snapshot!(listing("local:home:work by=local:you"), @"
+    local:home:work belongs to main
     because of default_agent
 
-    person: local:you
     name: work
 
     pin          local:home:work  no pin
@@ -224,7 +210,7 @@ fn nothing_but_the_default() {
     room         local:home       no binding
     platform     local            no binding
     default      default_agent    main: decides
-    "#);
+    ");
 }
 
 #[test]

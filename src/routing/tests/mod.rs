@@ -20,6 +20,7 @@ fn rules(text: &str) -> Vec<Binding> {
         if !line.trim().is_empty() {
             bindings.push(Binding {
                 index: bindings.len(),
+                line: bindings.len() + 1,
                 ..rule(line, start)
             });
         }
@@ -44,6 +45,7 @@ fn rule(line: &str, start: usize) -> Binding {
     };
     Binding {
         index: 0,
+        line: 0,
         pattern: spanned(words[0]),
         agent: Spanned {
             value: AgentId::parse(agent.trim()).unwrap(),
@@ -117,5 +119,7 @@ fn pin(agent: &str) -> Pin {
         agent: AgentId::parse(agent).unwrap(),
         once: false,
         set_by: "telegram:9".parse().unwrap(),
+        set_by_name: None,
+        set_at: 0,
     }
 }

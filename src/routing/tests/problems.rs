@@ -24,8 +24,8 @@ fn check_fine(rules: &str) {
 #[test]
 fn a_malformed_pattern_is_pointed_at() {
     insta::assert_snapshot!(problems_of("telegram:topic:100:7 -> ops"), @r#"
-    `telegram:topic:100:7` is nothing a binding can match
-      at "telegram:topic:100:7": `100` is no id of a group
+    `telegram:topic:100:7` is not a place that a binding can match
+      at "telegram:topic:100:7": `100` is not the id of a group
       help: group ids are negative; /whoami prints the key to paste
     "#);
 }
@@ -63,11 +63,11 @@ fn a_malformed_pattern_says_what_to_write_instead() {
         format!("{pattern:?}: {}\n    {}\n", malformed.label, malformed.help)
     });
     insta::assert_snapshot!(shown.concat(), @r#"
-    "telegram:100:7": `100` is no id of a group
+    "telegram:100:7": `100` is not the id of a group
         group ids are negative; /whoami prints the key to paste
-    "telegram:topic:-100:0": `0` is no id of a topic
+    "telegram:topic:-100:0": `0` is not the id of a topic
         topic ids begin at 1, which is General; /whoami prints the key to paste
-    "telegram:dm:-100": `-100` is no id of a person
+    "telegram:dm:-100": `-100` is not the id of a person
         ids of people are positive, those of groups negative; /whoami prints the key to paste
     "telegram:topic:-100": not the right number of ids
         write `telegram:topic:<chat>:<topic>` or `telegram:topic:<chat>:*`; /whoami prints the key to paste
@@ -75,9 +75,9 @@ fn a_malformed_pattern_says_what_to_write_instead() {
         write `telegram:group:-100` for the group with its topics
     "telegram:100": an id alone does not say what it is
         write `telegram:dm:100` for the private chat, `telegram:user:100` for the person anywhere
-    "telegram:topic:-100:seven": `seven` is no id
+    "telegram:topic:-100:seven": `seven` is not an id
         an id is a number, written without spaces, plus sign or zeros in front; /whoami prints the key to paste
-    "telegram:topic:-100:99999999999": `99999999999` is no id of a topic
+    "telegram:topic:-100:99999999999": `99999999999` is not the id of a topic
         it has too many digits; /whoami prints the key to paste
     "telegram:topics:-100:7": telegram has no kind of place called `topics`
         write `telegram:topic:<chat>:<topic>` or `telegram:topic:<chat>:*`; /whoami prints the key to paste
@@ -95,9 +95,9 @@ fn a_malformed_pattern_says_what_to_write_instead() {
         begin with telegram, discord or local; /whoami prints the key to paste
     "discord:server:8": discord has no kind of place called `server`
         write `discord:guild:<server>`; /whoami prints the key to paste
-    "discord:guild:-8": `-8` is no id on Discord
+    "discord:guild:-8": `-8` is not an id on Discord
         ids are positive there; /whoami prints the key to paste
-    "discord:thread:20:*": `*` is no id of a thread
+    "discord:thread:20:*": `*` is not the id of a thread
         `discord:channel:<channel>` has all its threads; /whoami prints the key to paste
     "discord:thread:20": not the right number of ids
         write `discord:thread:<channel>:<thread>`; /whoami prints the key to paste
@@ -155,19 +155,19 @@ fn users_who_cannot_write_there() {
         telegram:group:-6 users=discord:8 -> ops
         local users=discord:8 -> ops
     "), @r#"
-    this rule can never match
+    this binding can never match
       at "": an empty list lets nobody through
-      help: name somebody, or leave `users` out
-    this rule can never match
+      help: name somebody, or delete `users`
+    this binding can never match
       at "telegram:8": `telegram:group:-5:7` has messages of telegram:7 only
-      help: leave `users` out, or match a place where this person can write
-    this rule can never match
+      help: delete `users`, or match a place where this person can write
+    this binding can never match
       at "telegram:8,telegram:9": `telegram:user:7` has messages of telegram:7 only
-      help: leave `users` out, or match a place where these people can write
-    this rule can never match
+      help: delete `users`, or match a place where these people can write
+    this binding can never match
       at "discord:8": none of them writes on telegram
       help: name people as `telegram:<user>`
-    this rule can never match
+    this binding can never match
       at "discord:8": none of them writes on local
       help: name people as `local:<name>`
     "#);
@@ -182,18 +182,18 @@ fn roles_where_there_are_none() {
         discord:dm:7 roles=9 -> ops
         discord:guild:8 roles= -> ops
     "), @r#"
-    this rule can never match
+    this binding can never match
       at "9": nobody has a role in `telegram:group:-5`
-      help: leave `roles` out, or match a Discord server, category, channel or thread
-    this rule can never match
+      help: delete `roles`, or match a Discord server, category, channel or thread
+    this binding can never match
       at "9": nobody has a role in `discord:dm`
-      help: leave `roles` out, or match a Discord server, category, channel or thread
-    this rule can never match
+      help: delete `roles`, or match a Discord server, category, channel or thread
+    this binding can never match
       at "9": nobody has a role in `discord:dm:7`
-      help: leave `roles` out, or match a Discord server, category, channel or thread
-    this rule can never match
+      help: delete `roles`, or match a Discord server, category, channel or thread
+    this binding can never match
       at "": an empty list lets nobody through
-      help: name a role by its id, or leave `roles` out
+      help: name a role by its id, or delete `roles`
     "#);
     check_fine("discord roles=9 -> ops\ndiscord:user:5 roles=9 -> ops");
 }
@@ -210,30 +210,30 @@ fn names_and_tags_where_there_are_no_topics() {
         discord:user:5 tag=bug -> ops
         discord:channel:20 tag= -> ops
     "), @r#"
-    this rule can never match
-      at "ops": `telegram:dm` names no place with topics
-      help: leave `name` out, or match the group, channel, category or server that has the topics
-    this rule can never match
-      at "ops": `telegram:user:5` names no place with topics
-      help: leave `name` out, or match the group, channel, category or server that has the topics
-    this rule can never match
-      at "ops": `local` names no place with topics
-      help: leave `name` out, or match the group, channel, category or server that has the topics
-    this rule can never match
-      at "ops": `discord:dm:5` names no place with topics
-      help: leave `name` out, or match the group, channel, category or server that has the topics
-    this rule can never match
+    this binding can never match
+      at "ops": `telegram:dm` has no topics
+      help: delete `name`, or match the group, channel, category or server that has the topics
+    this binding can never match
+      at "ops": `telegram:user:5` has no topics
+      help: delete `name`, or match the group, channel, category or server that has the topics
+    this binding can never match
+      at "ops": `local` has no topics
+      help: delete `name`, or match the group, channel, category or server that has the topics
+    this binding can never match
+      at "ops": `discord:dm:5` has no topics
+      help: delete `name`, or match the group, channel, category or server that has the topics
+    this binding can never match
       at "": no topic has an empty name
-      help: write a name, with `*` for any text, or leave `name` out
-    this rule can never match
+      help: write a name, with `*` for any text, or delete `name`
+    this binding can never match
       at "bug": telegram has no forum tags
-      help: leave `tag` out; only posts in a Discord forum have tags
-    this rule can never match
-      at "bug": `discord:user:5` names no place with topics
-      help: leave `tag` out, or match the forum channel, category or server that has the posts
-    this rule can never match
+      help: delete `tag`; only posts in a Discord forum have tags
+    this binding can never match
+      at "bug": `discord:user:5` has no topics
+      help: delete `tag`, or match the forum channel, category or server that has the posts
+    this binding can never match
       at "": no tag has an empty name
-      help: write the tag's name, or leave `tag` out
+      help: write the tag's name, or delete `tag`
     "#);
     check_fine(
         "telegram:topic:-5:7 name=ops -> ops\ntelegram:dm:5 name=ops -> ops\nlocal:home name=ops -> ops",
@@ -257,27 +257,27 @@ fn rules_of_equal_strength() {
         discord:channel:20 -> ops
         discord:channel:20 -> ops
     "), @r#"
-    this rule is exactly as strong as bindings[0]
-      at "telegram:-5:7": `telegram:topic:-5:7` is already taken
-      help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
-    this rule is exactly as strong as bindings[2]
-      at "telegram:group:-5": one message can match both: the other is telegram:group:-5 with name "ops*"
-      help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
-    this rule is exactly as strong as bindings[4]
-      at "telegram:group:-6": one message can match both: the other is telegram:group:-6 with users telegram:1, telegram:2
-      help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
-    this rule is exactly as strong as bindings[6]
-      at "discord:guild:8": one message can match both: the other is discord:guild:8 with roles 1, 2
-      help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
-    this rule is exactly as strong as bindings[8]
-      at "discord:channel:20": one message can match both: the other is discord:channel:20 with tag "bug"
-      help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
-    this rule is exactly as strong as bindings[10]
-      at "discord:channel:20": `discord:channel:20` is already taken
-      help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
-    this rule is exactly as strong as bindings[10]
-      at "discord:channel:20": `discord:channel:20` is already taken
-      help: remove one of them, or narrow one with a filter the other has not: `users`, `roles`, `name` or `tag`
+    two bindings for the same place: ops (line 1) and rose (here)
+      at "telegram:-5:7": line 1 has `telegram:topic:-5:7` already
+      help: delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`
+    two bindings that fit the same message: ops (line 3) and rose (here)
+      at "telegram:group:-5": line 3 is telegram:group:-5 with name "ops*"
+      help: delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`
+    two bindings that fit the same message: ops (line 5) and rose (here)
+      at "telegram:group:-6": line 5 is telegram:group:-6 with users telegram:1, telegram:2
+      help: delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`
+    two bindings that fit the same message: ops (line 7) and rose (here)
+      at "discord:guild:8": line 7 is discord:guild:8 with roles 1, 2
+      help: delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`
+    two bindings that fit the same message: ops (line 9) and rose (here)
+      at "discord:channel:20": line 9 is discord:channel:20 with tag "bug"
+      help: delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`
+    two bindings for the same place, both to ops: in line 11 and here
+      at "discord:channel:20": line 11 has `discord:channel:20` already
+      help: delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`
+    two bindings for the same place, both to ops: in line 11 and here
+      at "discord:channel:20": line 11 has `discord:channel:20` already
+      help: delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`
     "#);
 }
 
@@ -307,15 +307,15 @@ fn rules_that_are_never_reached() {
         discord:dm:4 -> ops
         discord:dm users=discord:4 -> rose
     "), @r#"
-    this rule is never reached
-      at "telegram:group:-5": telegram:1, telegram:2 already decided by bindings[0], bindings[1]
-      help: remove it, or the stronger rules for the same people
-    this rule is never reached
-      at "telegram:dm": telegram:3 already decided by bindings[3]
-      help: remove it, or the stronger rules for the same people
-    this rule is never reached
-      at "discord:dm": discord:4 already decided by bindings[5]
-      help: remove it, or the stronger rules for the same people
+    this binding never decides
+      at "telegram:group:-5": telegram:1, telegram:2 have bindings of their own
+      help: delete this binding, or those in lines 1, 2
+    this binding never decides
+      at "telegram:dm": telegram:3 has a binding of their own
+      help: delete this binding, or the one in line 4
+    this binding never decides
+      at "discord:dm": discord:4 has a binding of their own
+      help: delete this binding, or the one in line 6
     "#);
     check_fine("telegram:group:-5:1 -> ops\ntelegram:group:-5 users=telegram:1,telegram:2 -> rose");
     check_fine("telegram:group:-5:1 name=ops -> ops\ntelegram:group:-5 users=telegram:1 -> rose");

@@ -388,7 +388,8 @@ fn a_pin_beats_every_binding_and_keeps_what_the_binding_says_about_the_place() {
             elsewhere.require_mention,
             elsewhere.opens_place
         ),
-        (false, None, true)
+        (false, None, false),
+        "a pin names an agent and opens nothing"
     );
 }
 

@@ -5,10 +5,10 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Failure, PATHS, failed, find, run};
+use super::call::{Failure, PATHS, failed, find, reach, run};
 use crate::agents::{FileView, Want};
 use crate::models::ToolSpec;
-use crate::tools::{Outcome, Risk, Scope, Tool};
+use crate::tools::{Outcome, Reach, Risk, Scope, Tool};
 
 pub(super) struct FileDelete;
 
@@ -34,6 +34,10 @@ impl Tool for FileDelete {
 
     fn risk(&self) -> Risk {
         Risk::Change
+    }
+
+    fn reach(&self, _scope: &Scope, arguments: &Value) -> Option<Reach> {
+        reach(arguments)
     }
 
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {

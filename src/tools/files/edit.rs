@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Failure, MAX_FILE_BYTES, PATHS, failed, find, run};
+use super::call::{Failure, MAX_FILE_BYTES, PATHS, failed, find, reach, run};
 use crate::agents::{FileError, FileView, Want};
 use crate::models::ToolSpec;
-use crate::tools::{Outcome, Risk, Scope, Tool};
+use crate::tools::{Outcome, Reach, Risk, Scope, Tool};
 
 pub(super) struct FileEdit;
 
@@ -45,6 +45,10 @@ impl Tool for FileEdit {
 
     fn risk(&self) -> Risk {
         Risk::Change
+    }
+
+    fn reach(&self, _scope: &Scope, arguments: &Value) -> Option<Reach> {
+        reach(arguments)
     }
 
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {

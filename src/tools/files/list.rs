@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Failure, PATHS, failed, find, run, shown};
+use super::call::{Asker, Failure, PATHS, failed, find, run_reading, shown};
 use crate::agents::{Entry, EntryKind, FileView, Want, is_odd};
+use crate::domain::Labels;
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
@@ -50,11 +51,15 @@ impl Tool for FileList {
     }
 
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
-        run(scope, arguments, list).await
+        run_reading(scope, arguments, list).await
     }
 }
 
-fn list(files: &FileView, Arguments { path, recursive }: Arguments) -> Result<String, Failure> {
+fn list(
+    files: &FileView,
+    Arguments { path, recursive }: Arguments,
+    asker: &Asker,
+) -> Result<(String, Labels), Failure> {
     let found = find(files, &path, Want::Read)?;
     let mut entries: Vec<Entry> = Vec::new();
     let depth = if recursive { usize::MAX } else { 1 };
@@ -90,7 +95,14 @@ fn list(files: &FileView, Arguments { path, recursive }: Arguments) -> Result<St
     if is_own_root && !files.others().is_empty() {
         lines.push(besides(files));
     }
-    Ok(lines.join("\n"))
+    // People choose the names of their files.
+    let labels = entries
+        .iter()
+        .take(MAX_ENTRIES)
+        .filter(|entry| entry.kind == EntryKind::File)
+        .map(|entry| asker.sent(&found, &entry.path))
+        .collect();
+    Ok((lines.join("\n"), labels))
 }
 
 fn line(prefix: &str, entry: &Entry) -> String {

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Failure, PATHS, failed, find, run};
-use crate::agents::{FileError, FileView, Want};
+use super::call::{Asker, Failure, PATHS, failed, find, run_reading};
+use crate::agents::{FileError, FileView, Found, Want};
+use crate::domain::{Labels, Source};
 use crate::models::ToolSpec;
 use crate::tools::{Outcome, Risk, Scope, Tool};
 
@@ -59,12 +60,21 @@ impl Tool for FileRead {
     }
 
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
-        run(scope, arguments, read).await
+        run_reading(scope, arguments, read).await
     }
 }
 
-fn read(files: &FileView, arguments: Arguments) -> Result<String, Failure> {
+fn read(
+    files: &FileView,
+    arguments: Arguments,
+    asker: &Asker,
+) -> Result<(Outcome, Labels), Failure> {
     let found = find(files, &arguments.path, Want::Read)?;
+    let labels = asker.labels(&found, &found.path);
+    text_of(&found, &arguments).map(|read| (read, labels))
+}
+
+fn text_of(found: &Found, arguments: &Arguments) -> Result<Outcome, Failure> {
     let (file, _) = found
         .workspace
         .open(&found.path)
@@ -88,22 +98,12 @@ fn read(files: &FileView, arguments: Arguments) -> Result<String, Failure> {
     }
     let text = String::from_utf8_lossy(&bytes);
     let is_broken = matches!(text, std::borrow::Cow::Owned(_));
-    let mut text = text.into_owned();
     if text.is_empty() && note.is_none() {
-        return Ok(format!("`{}` is empty.", arguments.path));
+        return Ok(Outcome::say(format!("`{}` is empty.", arguments.path)));
     }
-    for note in note
-        .into_iter()
-        .chain(is_broken.then(|| "[some bytes are not UTF-8 and are shown as �]".to_owned()))
-    {
-        text.push_str(if text.is_empty() || text.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        });
-        text.push_str(&note);
-    }
-    Ok(text)
+    let broken = is_broken.then(|| "some bytes are not UTF-8 and are shown as �".to_owned());
+    let read = Outcome::of(Source::File(arguments.path.clone()), text.into_owned());
+    Ok(read.noting(note).noting(broken))
 }
 
 /// A piece of a file, and a note about the rest.
@@ -120,7 +120,7 @@ fn by_lines(file: impl BufRead, start: u64, lines: u64) -> std::io::Result<Piece
             let note = if file.limit() == 0 {
                 too_far()
             } else {
-                format!("[there are only {} lines]", skipped - 1)
+                format!("there are only {} lines", skipped - 1)
             };
             return Ok(Piece {
                 bytes: Vec::new(),
@@ -144,7 +144,7 @@ fn by_lines(file: impl BufRead, start: u64, lines: u64) -> std::io::Result<Piece
         if is_cut && before == 0 {
             trim_end(&mut bytes);
             let note = format!(
-                "[cut inside line {number}, which is very long; read on with offset and length]"
+                "cut inside line {number}, which is very long; read on with offset and length"
             );
             return Ok(Piece {
                 bytes,
@@ -157,7 +157,7 @@ fn by_lines(file: impl BufRead, start: u64, lines: u64) -> std::io::Result<Piece
             return Ok(Piece {
                 bytes,
                 note: Some(format!(
-                    "[cut before line {next}; read on with start_line = {next}]"
+                    "cut before line {next}; read on with start_line = {next}"
                 )),
             });
         }
@@ -166,7 +166,7 @@ fn by_lines(file: impl BufRead, start: u64, lines: u64) -> std::io::Result<Piece
     let has_more = !file.fill_buf()?.is_empty();
     Ok(Piece {
         bytes,
-        note: has_more.then(|| format!("[more follows from line {number}]")),
+        note: has_more.then(|| format!("more follows from line {number}")),
     })
 }
 
@@ -189,7 +189,7 @@ fn skip_line(file: &mut impl BufRead) -> std::io::Result<usize> {
 
 fn too_far() -> String {
     format!(
-        "[lines are counted up to {} MB; read further on with offset]",
+        "lines are counted up to {} MB; read further on with offset",
         MAX_SCANNED_BYTES / (1024 * 1024)
     )
 }
@@ -211,8 +211,8 @@ fn by_bytes(mut file: impl Read + Seek, offset: u64, length: u64) -> std::io::Re
     bytes.drain(..inside);
     trim_end(&mut bytes);
     let note = match (bytes.is_empty(), has_more) {
-        (true, false) => Some("[nothing is there]".to_owned()),
-        (_, true) => Some(format!("[more follows from offset {end}]")),
+        (true, false) => Some("nothing is there".to_owned()),
+        (_, true) => Some(format!("more follows from offset {end}")),
         (false, false) => None,
     };
     Ok(Piece { bytes, note })
@@ -246,10 +246,10 @@ mod tests {
     fn lines_are_chosen_and_the_rest_is_told() {
         let text = "one\ntwo\nthree\n";
         assert_eq!(lines(text, 1, 99), text);
-        assert_eq!(lines(text, 2, 1), "two\n[more follows from line 3]");
+        assert_eq!(lines(text, 2, 1), "two\nmore follows from line 3");
         assert_eq!(lines(text, 3, 1), "three\n");
         assert_eq!(lines(text, 4, 1), "");
-        assert_eq!(lines(text, 9, 1), "[there are only 3 lines]");
+        assert_eq!(lines(text, 9, 1), "there are only 3 lines");
         assert_eq!(lines("no end", 1, 9), "no end");
     }
 
@@ -276,7 +276,7 @@ mod tests {
         let long = "é".repeat(MAX_SHOWN_BYTES);
         assert!(
             lines(&long, 1, 1).ends_with(
-                "é[cut inside line 1, which is very long; read on with offset and length]"
+                "écut inside line 1, which is very long; read on with offset and length"
             )
         );
     }
@@ -284,10 +284,10 @@ mod tests {
     #[test]
     fn bytes_never_split_a_character() {
         for (offset, length, expected) in [
-            (0, 3, "é[more follows from offset 3]"),
-            (1, 2, "[more follows from offset 3]"),
+            (0, 3, "émore follows from offset 3"),
+            (1, 2, "more follows from offset 3"),
             (3, 99, "é"),
-            (99, 1, "[nothing is there]"),
+            (99, 1, "nothing is there"),
         ] {
             let Piece { bytes, note } = by_bytes(Cursor::new("ééé"), offset, length).unwrap();
             assert_eq!(

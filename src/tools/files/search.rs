@@ -1,5 +1,6 @@
 //! `file_search`: files by name, and lines in them.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -10,13 +11,14 @@ use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Failure, PATHS, failed, find, shown};
+use super::call::{Asker, Failure, PATHS, failed, find, shown};
 use super::matching::{
     Limit, MAX_BYTES, MAX_PATTERN_BYTES, MAX_RESULTS, MAX_SHOWN_CHARS, MAX_TIME, SEARCH, Told,
     Wanted,
 };
 use super::stream;
 use crate::agents::{EntryKind, FileError, FileView, Found, Want};
+use crate::domain::Labels;
 use crate::models::ToolSpec;
 use crate::sandbox::{self, Ran};
 use crate::tools::{Outcome, Risk, Scope, Tool, background, read_arguments};
@@ -66,14 +68,15 @@ impl Tool for FileSearch {
             Err(outcome) => return outcome,
         };
         match search(scope, arguments).await {
-            Ok(told) | Err(told) => Outcome::say(told),
+            Ok((told, labels)) => Outcome::say(told).labelled(labels),
+            Err(told) => Outcome::say(told),
         }
     }
 }
 
 /// Names are looked at here. Lines are looked at in a child, which gets the contents of the files and
 /// no way to others.
-async fn search(scope: &Scope, arguments: Arguments) -> Result<String, String> {
+async fn search(scope: &Scope, arguments: Arguments) -> Result<(String, Labels), String> {
     let pattern = arguments.pattern.clone();
     check(&arguments).map_err(|failure| failure.to_string())?;
     let (files, slot) = (scope.files(), background::heavy(scope).await);
@@ -82,13 +85,13 @@ async fn search(scope: &Scope, arguments: Arguments) -> Result<String, String> {
         .map_err(|broke| broke.to_string())?
         .map_err(|failure| failure.to_string())?;
     let Some(pattern) = pattern else {
-        return Ok(plan.names());
+        return Ok(plan.names(&Asker::of(scope)));
     };
     let files = (plan.found.clone(), plan.files.clone());
     let ran = slot
         .run_in_child(&SEARCH, move |to| send(to, pattern, &files.0, &files.1))
         .await;
-    plan.lines(&ran)
+    plan.lines(&ran, &Asker::of(scope))
 }
 
 fn check(arguments: &Arguments) -> Result<(), Failure> {
@@ -150,27 +153,31 @@ fn send(to: &mut dyn Write, pattern: String, found: &Found, files: &[PathBuf]) -
 }
 
 impl Plan {
-    fn names(&self) -> String {
+    fn names(&self, asker: &Asker) -> (String, Labels) {
+        let shown = self.files.iter().take(MAX_RESULTS);
+        let labels = shown.map(|file| asker.sent(&self.found, file)).collect();
         let mut names: Vec<String> = self.files.iter().map(|file| self.shown(file)).collect();
         let limit = (names.len() > MAX_RESULTS).then_some(Limit::Results);
         names.truncate(MAX_RESULTS);
-        told(names, limit.map(reason).or_else(|| self.cut()))
+        let text = told(names, limit.map(reason).or_else(|| self.cut()));
+        (text, labels)
     }
 
     /// The lines that the child found, and why it found no more.
-    fn lines(&self, ran: &Ran) -> Result<String, String> {
+    fn lines(&self, ran: &Ran, asker: &Asker) -> Result<(String, Labels), String> {
         let mut end = match ran.end {
             Ok(()) => self.cut(),
             Err(sandbox::Failure::Time(_)) => Some(reason(Limit::Time)),
             Err(failure @ sandbox::Failure::Memory) => Some(format!("it {failure}")),
             Err(failure) => return Err(format!("The search {failure}.")),
         };
-        let mut lines = Vec::new();
+        let (mut lines, mut shown) = (Vec::new(), BTreeSet::new());
         for line in ran.output.split(|byte| *byte == b'\n') {
             // The last line of a child that was ended may be torn.
             match serde_json::from_slice(line) {
                 Ok(Told::Line { file, number, text }) => {
                     lines.extend(self.line(file, number, &text));
+                    shown.extend(self.files.get(file));
                 }
                 Ok(Told::Stopped(limit)) => end = Some(reason(limit)),
                 Ok(Told::Refused(error)) => {
@@ -180,7 +187,11 @@ impl Plan {
             }
         }
         lines.truncate(MAX_RESULTS);
-        Ok(told(lines, end))
+        let labels = shown
+            .into_iter()
+            .map(|path| asker.labels(&self.found, path))
+            .collect();
+        Ok((told(lines, end), labels))
     }
 
     /// None for a file that was not sent.

@@ -8,7 +8,7 @@ use super::call::{Failure, PATHS, failed, find, in_background};
 use crate::agents::{FileError, Want};
 use crate::channels::outgoing;
 use crate::models::ToolSpec;
-use crate::tools::{Effect, Outcome, Risk, Scope, Tool, read_arguments};
+use crate::tools::{Effect, Outcome, Reach, Risk, Scope, Tool, read_arguments};
 
 /// The longest caption. Telegram's limit is the lowest of all platforms.
 const MAX_CAPTION_CHARS: usize = 1000;
@@ -45,6 +45,11 @@ impl Tool for FileSend {
         Risk::Reach
     }
 
+    /// The people of the turn's place get the file.
+    fn reach(&self, _scope: &Scope, _arguments: &Value) -> Option<Reach> {
+        None
+    }
+
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
         let Arguments { path, caption } = match read_arguments(arguments) {
             Ok(arguments) => arguments,
@@ -78,8 +83,8 @@ impl Tool for FileSend {
                     file.bytes
                 );
                 Outcome {
-                    text,
                     effects: vec![Effect::SendFile(file)],
+                    ..Outcome::say(text)
                 }
             }
             Err(text) => Outcome::say(text),

@@ -13,6 +13,7 @@ use crate::config::{Secrets, Source, draft};
 use crate::domain::{AgentUid, SessionKey};
 use crate::models::ToolCall;
 use crate::sandbox::in_process;
+use crate::tools::tests::without_marks;
 use crate::tools::{Effect, Outcome, Results, Scope, ToolBox};
 
 /// Two agents and a shared folder. Rose may read Ada's files; Ada may change Rose's.
@@ -114,7 +115,9 @@ impl House {
             role,
             owns_house: role == Role::Owner,
             parent: None,
+            people: Default::default(),
             results: Arc::new(Results::new(self.home.path())),
+            read: Default::default(),
         };
         let call = ToolCall {
             id: "1".into(),
@@ -128,7 +131,8 @@ impl House {
     }
 
     async fn rose(&self, tool: &str, arguments: serde_json::Value) -> String {
-        self.outcome("rose", tool, arguments).await.text
+        let told = self.outcome("rose", tool, arguments).await.text;
+        without_marks(&self.agent("rose"), &told)
     }
 
     fn at(&self, agent: &str, path: &str) -> std::path::PathBuf {
@@ -310,7 +314,8 @@ async fn a_sibling_is_reached_as_far_as_the_access_list_says() {
         _ => json!({"path": path}),
     };
     let said = async |agent: &str, tool: &str, path: &str| {
-        house.outcome(agent, tool, arguments(tool, path)).await.text
+        let told = house.outcome(agent, tool, arguments(tool, path)).await.text;
+        without_marks(&house.agent(agent), &told)
     };
 
     for tool in ["file_read", "file_search", "file_send"] {

@@ -31,6 +31,7 @@ fn rules_are_asked_in_a_fixed_order() {
         profile: Some(profile.clone()),
         own: limits(Some(&[]), &["shell"]),
         max_risk: Some(Risk::Change),
+        after_untrusted: AfterUntrusted::Label,
         ceilings: Ceilings::default(),
     };
     let ask = |policy: &ToolPolicy| {
@@ -145,4 +146,49 @@ fn a_run_is_within_its_parents_limits() {
         Role::Guest,
     );
     assert!(matches!(guest, Err(Refusal::Parent(_))));
+}
+
+#[test]
+fn after_words_below_the_asker_nothing_goes_elsewhere() {
+    let mut written = crate::tools::Addresses::default();
+    written.learn("see https://example.org/a");
+    let check = |rule, read: Labels, role, reach: Reach, expected: Result<Reached, ()>| {
+        let reading = Reading::new(read, written.clone());
+        let decided = after_reading(rule, &reading, role, reach.clone()).map_err(drop);
+        assert_eq!(decided, expected, "{rule} {read} {role} {reach:?}");
+    };
+    use AfterUntrusted::{Label as Labelled, Refuse};
+    use Reached::{Trusted, Untrusted};
+    let (guest, web) = (
+        Labels::of(Role::Guest),
+        Labels::from(crate::domain::Label::Web),
+    );
+    let address = |address: &str| Reach::Address(address.to_owned());
+    for reach in [
+        Reach::Place,
+        Reach::Agent,
+        Reach::Everybody,
+        Reach::Elsewhere,
+        address("https://example.org/b"),
+    ] {
+        for role in Role::ALL {
+            let (own, reach) = (Labels::of(role), || reach.clone());
+            check(Refuse, own, role, reach(), Ok(Trusted));
+            check(Labelled, own, role, reach(), Ok(Trusted));
+            check(Refuse, own | web, role, reach(), Err(()));
+            check(Labelled, own | web, role, reach(), Ok(Untrusted));
+            let below = match role {
+                Role::Guest => Ok(Trusted),
+                Role::Member | Role::Admin | Role::Owner => Err(()),
+            };
+            check(Refuse, own | guest, role, reach(), below);
+        }
+    }
+    check(
+        Refuse,
+        guest | web,
+        Role::Owner,
+        address("https://example.org/a"),
+        Ok(Trusted),
+    );
 }

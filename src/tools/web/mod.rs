@@ -18,7 +18,8 @@ use reqwest::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Outcome, Risk, Scope, Tool, background, read_arguments};
+use super::{Outcome, Reach, Risk, Scope, Tool, background, read_arguments};
+use crate::domain::{Label, Source};
 use crate::models::ToolSpec;
 use fetch::{FetchError, MAX_BYTES, Page, Rules};
 use readable::{MAX_TEXT_BYTES, Readable};
@@ -68,20 +69,25 @@ impl Tool for WebFetch {
         Risk::Reach
     }
 
+    fn reach(&self, _scope: &Scope, arguments: &Value) -> Option<Reach> {
+        let address = arguments["url"].as_str().unwrap_or_default();
+        Some(Reach::Address(address.to_owned()))
+    }
+
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
         let arguments: Arguments = match read_arguments(arguments) {
             Ok(arguments) => arguments,
             Err(outcome) => return outcome,
         };
         match self.text_of(scope, &arguments).await {
-            Ok(text) => Outcome::say(text),
+            Ok(page) => page.labelled(Label::Web),
             Err(reason) => Outcome::say(format!("The page was not fetched: {reason}.")),
         }
     }
 }
 
 impl WebFetch {
-    async fn text_of(&self, scope: &Scope, arguments: &Arguments) -> Result<String, String> {
+    async fn text_of(&self, scope: &Scope, arguments: &Arguments) -> Result<Outcome, String> {
         let client = self.client.get_or_init(|| fetch::client(&self.rules));
         // Kept until the page is text, so that the bound on pages is one on memory too.
         let _page = fetch::slot(scope).await;
@@ -100,30 +106,32 @@ impl WebFetch {
             .map_err(|failure| format!("reading it {failure}"))?
             .ok_or_else(|| format!("it is `{content_type}`, which is no text"))?;
         let rest = rest_of(&readable, is_cut);
-        let text = piece(readable.text.trim(), arguments.offset, &rest);
-        Ok(format!("{url}\n\n{text}"))
+        let (text, note) = piece(readable.text.trim(), arguments.offset, rest);
+        Ok(Outcome::of(Source::Page(url.to_string()), text).noting(note))
     }
 }
 
 /// A note about the parts of a page that are missing.
-fn rest_of(readable: &Readable, is_cut: bool) -> String {
+fn rest_of(readable: &Readable, is_cut: bool) -> Option<String> {
     let megabytes = |bytes: usize| bytes / (1024 * 1024);
     if readable.is_cut {
         let most = megabytes(MAX_TEXT_BYTES);
-        format!("\n[the text of the page has more than {most} MB; the rest is left out]")
-    } else if is_cut {
-        let most = megabytes(MAX_BYTES);
-        format!("\n[the page has more than {most} MB; the rest was not fetched]")
+        Some(format!(
+            "the text of the page has more than {most} MB; the rest is left out"
+        ))
     } else {
-        String::new()
+        is_cut.then(|| {
+            let most = megabytes(MAX_BYTES);
+            format!("the page has more than {most} MB; the rest was not fetched")
+        })
     }
 }
 
-/// The whole text, or a piece from the offset on. A long whole text is cut later, and kept in the
-/// workspace.
-fn piece(text: &str, offset: usize, missing: &str) -> String {
+/// The whole text, or a piece from the offset on, and a note. A long whole text is cut later, and
+/// kept in the workspace.
+fn piece(text: &str, offset: usize, missing: Option<String>) -> (&str, Option<String>) {
     if text.is_empty() {
-        return "(the page has no text)".to_owned();
+        return ("", Some("the page has no text".to_owned()));
     }
     let start = text.floor_char_boundary(offset);
     let end = if offset == 0 {
@@ -131,13 +139,10 @@ fn piece(text: &str, offset: usize, missing: &str) -> String {
     } else {
         text.floor_char_boundary(start.saturating_add(MAX_SHOWN_BYTES))
     };
-    let shown = &text[start..end];
-    if end < text.len() {
-        format!(
-            "{shown}\n[more follows from offset {end} of {}]",
-            text.len()
-        )
+    let note = if end < text.len() {
+        Some(format!("more follows from offset {end} of {}", text.len()))
     } else {
-        format!("{shown}{missing}")
-    }
+        missing
+    };
+    (&text[start..end], note)
 }

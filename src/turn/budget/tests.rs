@@ -110,16 +110,30 @@ fn limits_read_well() {
             limit,
             free_at,
         }
-        .told(&zone)
+        .told(&zone, free_at - 19_500)
     };
-    insta::assert_snapshot!(told(Whose::Agents, Limit::TokensPerDay), @"I have used up my tokens for today. Please ask again tomorrow; I am free at 00:00.");
-    insta::assert_snapshot!(told(Whose::Agents, Limit::CostPerDay), @"I have used up my money for today. Please ask again tomorrow; I am free at 00:00.");
-    insta::assert_snapshot!(told(Whose::Persons, Limit::TokensPerDay), @"You have used up your tokens for today. Please ask again tomorrow; I am free at 00:00.");
-    insta::assert_snapshot!(told(Whose::Agents, Limit::TurnsPerMinute), @"I am asked more than I may answer in a minute. Please ask again after 00:00:00.");
-    insta::assert_snapshot!(told(Whose::Persons, Limit::TurnsPerMinute), @"You ask more than I may answer in a minute. Please ask again after 00:00:00.");
+    insta::assert_snapshot!(told(Whose::Agents, Limit::TokensPerDay), @"I've used up my tokens for today. Try again after 00:00 (UTC+01:00).");
+    insta::assert_snapshot!(told(Whose::Agents, Limit::CostPerDay), @"I've used up my money for today. Try again after 00:00 (UTC+01:00).");
+    insta::assert_snapshot!(told(Whose::Persons, Limit::TokensPerDay), @"You've used up your tokens for today. Try again after 00:00 (UTC+01:00).");
+    insta::assert_snapshot!(told(Whose::Agents, Limit::TurnsPerMinute(1)), @"I've reached my limit of 1 answer a minute. Try again in 20 seconds.");
+    insta::assert_snapshot!(told(Whose::Persons, Limit::TurnsPerMinute(2)), @"You've reached your limit of 2 answers a minute. Try again in 20 seconds.");
 }
 
-/// A turn of the stand-in, which wants a tool first.
+#[test]
+fn a_wait_is_told_in_the_unit_people_would_use() {
+    let check = |seconds, expected: &str| {
+        assert_eq!(in_words(std::time::Duration::from_secs(seconds)), expected);
+    };
+    check(0, "1 second");
+    check(1, "1 second");
+    check(90, "90 seconds");
+    check(91, "2 minutes");
+    check(3_600, "60 minutes");
+    check(7_200, "2 hours");
+    check(200_000, "3 days");
+}
+
+/// A turn of the demo model, which wants a tool first.
 fn run(limits: AgentLimits) -> Run {
     let scope = Scope {
         agent: std::sync::Arc::new(agent_of(std::path::Path::new("home"), "main")),
@@ -130,11 +144,13 @@ fn run(limits: AgentLimits) -> Run {
         role: Role::Guest,
         owns_house: false,
         parent: None,
+        people: Default::default(),
         results: std::sync::Arc::new(Results::new(std::path::Path::new("home"))),
+        read: Default::default(),
     };
     let messages = vec![ModelMessage::user("use now {}")];
     let lineup = Lineup {
-        models: vec![ModelRef::Offline],
+        models: vec![ModelRef::Demo],
         settings: Default::default(),
         cache_key: String::new(),
     };

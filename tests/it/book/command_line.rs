@@ -8,7 +8,12 @@ const BEGINNING: &str = "\
 # Command line
 
 Results go to stdout, and everything else goes to stderr. The program ends with 0 when all went well, with 1 when something
-failed, and with 2 when the command line was wrong. [Operating](../guide/operating.md) says which verbs work while a gateway runs.
+failed, and with 2 when the command line was wrong. With `--json` a verb prints its result, or its error, as [JSON](json.md).
+[Operating](../guide/operating.md) says which verbs work while a gateway runs.
+
+`parlor help` and `--help` show the same as this page, `parlor completions` makes a shell complete verbs, agents and places, and
+`parlor man` writes manual pages. Tables are as wide as the terminal, or as the variable `COLUMNS` says; in a pipe every row is one
+line.
 
 These options work with every verb:
 
@@ -21,27 +26,39 @@ pub(super) fn page() -> String {
         .get_arguments()
         .filter(|argument| argument.is_global_set())
         .collect();
-    let verbs: String = parlor
-        .get_subcommands()
-        .map(|verb| section(verb, "parlor", 2))
+    let verbs: String = below(&parlor)
+        .map(|verb| section(verb, &parlor, "parlor", 2))
         .collect();
     format!("{BEGINNING}{}{verbs}", table(&everywhere))
 }
 
+/// Without the verb that explains the others.
+fn below(verb: &Command) -> impl Iterator<Item = &Command> {
+    verb.get_subcommands()
+        .filter(|verb| verb.get_name() != "help")
+}
+
 /// A verb, and those below it.
-fn section(verb: &Command, parent: &str, level: usize) -> String {
+fn section(verb: &Command, above: &Command, parent: &str, level: usize) -> String {
     let name = format!("{parent} {}", verb.get_name());
     let about = verb
         .get_about()
         .map(ToString::to_string)
         .unwrap_or_default();
-    let below: Vec<&Command> = verb.get_subcommands().collect();
     let own: Vec<&Arg> = verb
         .get_arguments()
-        .filter(|argument| is_own(argument))
+        .filter(|argument| is_own(argument, above))
         .collect();
-    let mut text = format!("\n{} `{name}`\n\n{}.\n", "#".repeat(level), escaped(&about));
-    if below.is_empty() {
+    let mut text = format!("\n{} `{name}`\n\n{}.", "#".repeat(level), escaped(&about));
+    let aliases: Vec<String> = verb
+        .get_visible_aliases()
+        .map(|alias| format!("`{alias}`"))
+        .collect();
+    if !aliases.is_empty() {
+        text.push_str(&format!(" Also {}.", aliases.join(", ")));
+    }
+    text.push('\n');
+    if below(verb).next().is_none() {
         let usage = verb.clone().render_usage().to_string();
         text.push_str(&format!(
             "\n```text\n{}\n```\n",
@@ -51,15 +68,24 @@ fn section(verb: &Command, parent: &str, level: usize) -> String {
     if !own.is_empty() {
         text.push_str(&format!("\n{}", table(&own)));
     }
-    text + &below
-        .iter()
-        .map(|verb| section(verb, &name, level + 1))
+    if let Some(examples) = verb.get_after_help() {
+        let examples = examples.to_string();
+        let lines = examples.lines().skip(1).map(str::trim_start);
+        let lines = lines.collect::<Vec<_>>().join("\n");
+        text.push_str(&format!("\nFor example:\n\n```sh\n{lines}\n```\n"));
+    }
+    text + &below(verb)
+        .map(|part| section(part, verb, &name, level + 1))
         .collect::<String>()
 }
 
-/// Not one of those that every verb has.
-fn is_own(argument: &Arg) -> bool {
-    !argument.is_global_set() && !matches!(argument.get_id().as_str(), "help" | "version")
+/// Not one that comes from the verb above.
+fn is_own(argument: &Arg, above: &Command) -> bool {
+    let is_from_above = argument.is_global_set()
+        && above
+            .get_arguments()
+            .any(|other| other.get_id() == argument.get_id());
+    !is_from_above && !matches!(argument.get_id().as_str(), "help" | "version")
 }
 
 fn table(arguments: &[&Arg]) -> String {

@@ -365,6 +365,28 @@ impl Process {
         assert!(found.is_ok(), "the log has no {text:?}:\n{}", self.log());
     }
 
+    /// Returns when so many lines of the log have a text.
+    pub(crate) async fn wait_for_log_lines(&self, text: &str, count: usize) {
+        let looking = async {
+            while self.log().matches(text).count() < count {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        let found = tokio::time::timeout(std::time::Duration::from_secs(30), looking).await;
+        assert!(
+            found.is_ok(),
+            "the log has {text:?} less than {count} times:\n{}",
+            self.log()
+        );
+    }
+
+    /// SIGHUP.
+    pub(crate) async fn hang_up(&self) {
+        let pid = self.pid().to_string();
+        let sent = Command::new("kill").args(["-HUP", &pid]).status().await;
+        assert!(sent.expect("kill is there").success());
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).expect("the log is text")
     }

@@ -6,6 +6,7 @@ pub(crate) mod fake_model;
 pub(crate) mod fake_telegram;
 pub(crate) mod faults;
 pub(crate) mod house;
+pub(crate) mod pty;
 
 pub(crate) use house::House;
 

@@ -115,8 +115,11 @@ async fn an_agent_is_not_told_what_another_has_come_to_in_a_task_that_waits() {
     let ada = walls.read_by("Ada").pop().expect("she went on");
     insta::assert_snapshot!(ada.last_text(), @"
     [While you were at this, people wrote and were answered:]
-    which colour is it
-    [@rose answered] Blue.
+
+    [Alice] which colour is it
+
+    [@rose] Blue.
+
     [Go on with your task, with what they said in mind. Do not answer them again.]
     ");
     walls.end().await;

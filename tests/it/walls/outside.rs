@@ -37,8 +37,14 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
             "/forget 12 yes",
         ],
         "help" => &["/help"],
+        "reload" => &["/reload"],
         "retry" => &["/retry"],
-        "pair" => &["/pair", "/pair ABCD-EFGH", "/pair ABCD-EFGH yes"],
+        "pair" => &[
+            "/pair",
+            "/pair ABCD-EFGH",
+            "/pair ABCD-EFGH yes",
+            "/pair ABCD-EFGH no",
+        ],
         "unpair" => &["/unpair telegram:222"],
         _ => return None,
     })
@@ -120,6 +126,8 @@ async fn nothing_is_recalled_from_another_agent_however_well_it_fits() {
 #[tokio::test]
 async fn what_a_provider_says_about_an_error_is_told_to_nobody() {
     let walls = Walls::new(TEAM).await;
+    // The owner is told in private that the provider refuses.
+    let owner = walls.house.telegram.dm(ALICE);
     let body =
         json!({ "error": { "message": format!("cannot read: {SECRET} with {KEY}") } }).to_string();
     for code in [400, 401, 403, 404, 413, 422] {
@@ -144,6 +152,11 @@ async fn what_a_provider_says_about_an_error_is_told_to_nobody() {
         .await
         .stdout;
     assert!(!info.contains(SECRET) && !info.contains(KEY), "{info}");
+    let told = owner.texts();
+    assert!(
+        !told.is_empty() && told.iter().all(|text| !text.contains(KEY)),
+        "{told:?}"
+    );
     walls.end().await;
 }
 
@@ -189,7 +202,7 @@ const VERBS: &[&[&str]] = &[
 ];
 
 /// Those that the help lists.
-fn verbs(help: &str) -> Vec<String> {
+pub(super) fn verbs(help: &str) -> Vec<String> {
     let listed = help
         .lines()
         .skip_while(|line| *line != "Commands:")
@@ -218,7 +231,17 @@ async fn nothing_on_the_command_line(home: &Path, verbs: &[&[&str]]) {
 }
 
 /// What tells nothing about agents, and what only changes something.
-const OTHER_VERBS: &[&str] = &["run", "chat", "init", "remember", "help"];
+const OTHER_VERBS: &[&str] = &[
+    "run",
+    "chat",
+    "ask",
+    "init",
+    "remember",
+    "help",
+    "version",
+    "completions",
+    "man",
+];
 
 /// S0.2, S1.61 on the command line: who asks about one agent hears of one agent.
 #[tokio::test]
@@ -287,7 +310,7 @@ async fn a_package_has_nothing_of_another_agent() {
     left out, because it is a link or no plain file: workspace/hard.md
     left out, because it is a link or no plain file: workspace/link
     left out, because it is a link or no plain file: workspace/link.md
-    What people wrote is in that file. Keep it as safe as the home folder.
+    The file has everything that people wrote to it. Keep it as safe as the home folder.
     ");
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(std::fs::File::open(&package).expect("it is there"))

@@ -38,7 +38,7 @@ agent = "rose"
 
 const EVE: User = User::person(555, "Eve");
 
-fn calls(calls: &[(&str, Value)]) -> Script {
+pub(super) fn calls(calls: &[(&str, Value)]) -> Script {
     Script::ToolCalls(
         calls
             .iter()
@@ -179,19 +179,23 @@ async fn what_a_person_says_in_private_is_recalled_for_nobody_else() {
             }
         }
         house.settled(&gateway).await;
-        if user.id == ALICE.id {
-            // Rose reads Main's memories, also those for Alice, when Alice has her look.
-            assert!(house.model.last_request().has(SECRET));
-        } else {
-            assert_eq!(
-                times_told(&house),
-                before,
-                "{} in {:?}",
-                user.id,
-                place.texts()
-            );
-        }
+        // Also not for Alice where Eve has written: Eve's words could have the agent read it out.
+        assert_eq!(
+            times_told(&house),
+            before,
+            "{} in {:?}",
+            user.id,
+            place.texts()
+        );
     }
+    // Rose reads Main's memories, also those for Alice, when Alice has her look.
+    roses.says(ALICE, "/new").await;
+    house
+        .model
+        .enqueue_when("search for it", calls(&[search()]));
+    roses.says(ALICE, "search for it").await;
+    house.settled(&gateway).await;
+    assert!(house.model.last_request().has(SECRET));
     assert_eq!(house.ask("SELECT count(*) FROM memories"), "3");
     house.close(gateway).await;
 }
@@ -355,7 +359,7 @@ async fn guests_have_little_remembered_and_write_no_prompt() {
             .await;
     }
     house.settled(&gateway).await;
-    insta::assert_snapshot!(topic.texts()[20], @"20 things that you said are remembered, and that is the most. /forget takes one away.");
+    insta::assert_snapshot!(topic.texts()[20], @"You have 20 memories, and that's the limit. /forget deletes one.");
     assert_eq!(
         house.ask("SELECT count(*) || ' ' || max(instr(text, char(27))) || ' ' || min(instr(text, '[guest] ')) FROM memories"),
         "20 0 1"

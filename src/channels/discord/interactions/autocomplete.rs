@@ -26,7 +26,7 @@ pub(super) fn offer_choices(bot: &Bot, id: DiscordId, path: String, raw: &Value)
         bot.interactions.may_ask.clone(),
     );
     let (offered, sessions, raw) = (
-        bot.interactions.menu.suggestions(&raw["data"]),
+        bot.interactions.menu().suggestions(&raw["data"]),
         bot.group_sessions,
         raw.clone(),
     );

@@ -21,12 +21,12 @@ const INSTALLED_ON_SERVERS: [u8; 1] = [0];
 /// Only administrators of a server see the command. Ownership is still checked at each use.
 const ADMINISTRATORS_ONLY: &str = "0";
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Menu {
     pub commands: Vec<SlashCommand>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SlashCommand {
     /// Without the slash.
     pub name: String,
@@ -38,7 +38,7 @@ pub(crate) struct SlashCommand {
     pub is_for_asker_alone: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SlashOption {
     pub name: String,
     pub description: String,
@@ -47,7 +47,7 @@ pub(crate) struct SlashOption {
 }
 
 /// Choices for an option.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Offered {
     Nothing,
     /// Discord takes no other value.

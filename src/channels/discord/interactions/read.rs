@@ -22,10 +22,10 @@ impl Interactions {
         let (id, channel, person) = (id_in(raw, "id")?, id_in(raw, "channel_id")?, person(raw)?);
         let (text, acknowledged) = match kind(raw) {
             InteractionKind::Command if self.is_ephemeral(raw) => (
-                self.menu.line(&raw["data"]),
+                self.menu().line(&raw["data"]),
                 Acknowledged::DeferredEphemeral,
             ),
-            InteractionKind::Command => (self.menu.line(&raw["data"]), Acknowledged::Deferred),
+            InteractionKind::Command => (self.menu().line(&raw["data"]), Acknowledged::Deferred),
             InteractionKind::Component => (pressed(&self.signer, raw)?, Acknowledged::Silently),
             InteractionKind::Autocomplete | InteractionKind::Other => return None,
         };
@@ -52,6 +52,7 @@ impl Interactions {
             sent_at: sent_at(id),
             extras: Extras {
                 reply: Some(handle.sealed()),
+                pressed: id_in(&raw["message"], "id").map(|id| MessageId(id.to_string())),
                 ..Extras::default()
             },
         })

@@ -12,8 +12,8 @@ use crate::channels::discord::bot::Bot;
 use crate::domain::DiscordId;
 use crate::storage::{Db, StoreError};
 
-/// Sends the whole list of commands if the list has changed. After a failure the next start tries
-/// again.
+/// Sends the whole list of commands whenever the list has changed. After a failure the next change
+/// or the next start tries again.
 pub(crate) async fn register(bot: &Bot) {
     let mut application = bot.interactions.application.subscribe();
     let Ok(application) = application
@@ -26,8 +26,15 @@ pub(crate) async fn register(bot: &Bot) {
     let Some(application) = application else {
         return;
     };
-    if let Err(error) = tell(&bot.api, &bot.db, &bot.interactions.menu, application).await {
-        tracing::warn!("the slash commands were not registered: {error}");
+    let mut instructions = bot.instructions.clone();
+    loop {
+        let menu = instructions.borrow_and_update().menu.clone();
+        if let Err(error) = tell(&bot.api, &bot.db, &menu, application).await {
+            tracing::warn!("the slash commands were not registered: {error}");
+        }
+        if instructions.changed().await.is_err() {
+            return;
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::components;
 use super::menu::Menu;
 use crate::channels::Text;
 use crate::channels::discord::directory::id_in;
+use crate::channels::discord::instructions::Instructions;
 use crate::domain::{AgentId, Destination, DiscordId, Origin};
 use crate::signing::Signer;
 
@@ -25,7 +26,7 @@ pub(crate) type MayAsk =
     Arc<dyn Fn(Origin) -> BoxFuture<'static, Option<Vec<AgentId>>> + Send + Sync>;
 
 pub(crate) struct Interactions {
-    pub(super) menu: Menu,
+    instructions: watch::Receiver<Instructions>,
     pub(super) may_ask: MayAsk,
     pub(super) signer: Signer,
     /// The application of the commands, from READY.
@@ -36,9 +37,13 @@ pub(crate) struct Interactions {
 }
 
 impl Interactions {
-    pub(crate) fn new(menu: Menu, may_ask: MayAsk, signer: Signer) -> Self {
+    pub(crate) fn new(
+        instructions: watch::Receiver<Instructions>,
+        may_ask: MayAsk,
+        signer: Signer,
+    ) -> Self {
         Interactions {
-            menu,
+            instructions,
             may_ask,
             signer,
             application: watch::Sender::new(None),
@@ -51,6 +56,11 @@ impl Interactions {
         self.application.send_replace(application);
     }
 
+    /// The commands of this moment.
+    pub(super) fn menu(&self) -> Menu {
+        self.instructions.borrow().menu.clone()
+    }
+
     /// Buttons or a menu for the choices of a text.
     pub(crate) fn components(&self, to: &Destination, text: &Text<'_>) -> Vec<Value> {
         components::components(&self.signer, to, text.choices)
@@ -59,7 +69,12 @@ impl Interactions {
     /// Discord wants the flag with the deferral, before the answer is known. Private chats need no
     /// ephemeral messages, and would lose them soon.
     pub(super) fn is_ephemeral(&self, raw: &Value) -> bool {
-        id_in(raw, "guild_id").is_some() && self.menu.is_for_asker_alone(&raw["data"])
+        id_in(raw, "guild_id").is_some()
+            && self
+                .instructions
+                .borrow()
+                .menu
+                .is_for_asker_alone(&raw["data"])
     }
 
     /// Returns after the acknowledgement of an interaction, whether successful or not.

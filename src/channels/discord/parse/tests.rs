@@ -175,7 +175,7 @@ fn several_files_are_one_message_in_several() {
         ]
     );
     assert!(messages[0].is_one_with(&messages[1]) && messages[1].is_one_with(&messages[2]));
-    assert_eq!(messages[2].readable(), "[document c, 1 B]");
+    assert_eq!(messages[2].in_short(), "[document c, 1 B]");
 }
 
 #[test]

@@ -62,7 +62,7 @@ use tokio::task::JoinHandle;
 pub(crate) use faults::Fault;
 pub(crate) use gateway_faults::Invalidation;
 pub(crate) use guilds::GuildHandle;
-pub(crate) use journal::Outcome;
+pub(crate) use journal::{Outcome, SentMessage};
 pub(crate) use places::{Dm, Room};
 pub(crate) use routes::Route;
 pub(crate) use users::{ALICE, APPLICATION_ID, BOB, CAROL, OTHER_BOT, PARLOR_BOT, User};

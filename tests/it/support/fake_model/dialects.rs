@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::{Cut, Flood, Limit, Limited, Request, Step, Tokens};
+use super::{Cut, Flood, Limit, Limited, Request, Step, Tokens, marks};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -68,6 +68,14 @@ impl Dialect {
             Self::Anthropic => read_anthropic(&raw, &mut messages),
             Self::Gemini => read_gemini(&raw, &mut messages),
         };
+        let is_shared = marks::is_shared(&system);
+        for (role, text) in &mut messages {
+            match role.as_str() {
+                "user" => *text = marks::shortened(text, is_shared),
+                "tool" => *text = marks::shortened(text, true),
+                _ => {}
+            }
+        }
         let model = match self {
             Self::Gemini => path
                 .rsplit('/')

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 mod dialects;
+mod marks;
 
 pub(crate) use dialects::Dialect;
 use dialects::Frames;
@@ -187,7 +188,7 @@ pub(crate) struct Request {
     pub(crate) model: String,
     pub(crate) system: String,
     /// Roles are `user`, `assistant`, `call` (the text is the tool's name and its arguments) and
-    /// `tool` (its result).
+    /// `tool` (its result). Marks are short, see [`marks`].
     pub(crate) messages: Vec<(String, String)>,
     pub(crate) tools: Vec<String>,
     pub(crate) raw: Value,
@@ -210,7 +211,8 @@ impl Request {
 
     /// Whether the text is anywhere in the request.
     pub(crate) fn has(&self, text: &str) -> bool {
-        self.raw.to_string().contains(text)
+        let said = || self.messages.iter().any(|(_, said)| said.contains(text));
+        self.raw.to_string().contains(text) || said()
     }
 
     /// What tools have said, in the order of the calls.

@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) use chats::{ALICE, BOB, CAROL, OTHER_BOT, PARLOR_BOT, User};
 pub(crate) use faults::{ANY_METHOD, Fault};
-pub(crate) use journal::{Journal, Outcome};
+pub(crate) use journal::{Journal, Outcome, SentMessage};
 pub(crate) use places::{Dm, Place};
 
 use chats::{Chat, Kind};

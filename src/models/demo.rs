@@ -1,29 +1,29 @@
-//! The built-in model: no account, no network, no clock, no chance. The stand-in echoes, says so,
-//! and uses tools when told to, so that everything around a model can be tried without an account.
+//! The built-in demo model: no account, no network, no clock, no chance. It echoes, says so, and
+//! uses tools when told to, so that everything around a model can be tried without an account.
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::domain::{is_another_agents, words_alone};
+
 use super::{
-    Content, ModelError, ModelEvent, ModelMessage, ModelProvider, ModelRequest, ModelStream,
+    CallError, Content, ModelEvent, ModelMessage, ModelProvider, ModelRequest, ModelStream,
     ToolCall, ToolSpec, Usage,
 };
 
 /// Words in one piece of streamed text.
 const WORDS_PER_PIECE: usize = 4;
-/// Longest quotes of a message or a tool's result, and of a soul, in characters as people see them.
+/// Longest quotes of a message or a tool's result, and of a motto, in characters as people see them.
 const MAX_QUOTE_CHARS: usize = 400;
-const MAX_SOUL_CHARS: usize = 120;
+const MAX_MOTTO_CHARS: usize = 120;
 
-const SETUP: &str = "For a real model, add a `[providers.…]` section and `default_model = \"provider/model\"` to config.toml.";
-
-pub(super) struct Offline;
+pub(super) struct Demo;
 
 #[async_trait]
-impl ModelProvider for Offline {
-    async fn stream(&self, _model: &str, request: ModelRequest) -> Result<ModelStream, ModelError> {
+impl ModelProvider for Demo {
+    async fn stream(&self, _model: &str, request: ModelRequest) -> Result<ModelStream, CallError> {
         let (text, tool_calls) = match answer(&request) {
             Answer::Text(text) => (text, Vec::new()),
             Answer::Call(call) => (String::new(), vec![call]),
@@ -71,7 +71,7 @@ fn answer(request: &ModelRequest) -> Answer {
 fn answer_last(last: Option<&ModelMessage>, request: &ModelRequest) -> Answer {
     match last {
         Some(ModelMessage::ToolResult { .. }) => Answer::Text(quote_results(request)),
-        Some(ModelMessage::User(said)) => match wish(without_name(&said.text)) {
+        Some(ModelMessage::User(said)) => match wish(&without_marks(&said.text)) {
             Some(wish) => grant(wish, request),
             None => Answer::Text(echo(said, request)),
         },
@@ -79,22 +79,23 @@ fn answer_last(last: Option<&ModelMessage>, request: &ModelRequest) -> Answer {
     }
 }
 
-/// Where several people write, a message begins with its writer in brackets.
-fn without_name(said: &str) -> &str {
-    let text = said
-        .strip_prefix('[')
-        .and_then(|said| said.split_once("] "));
-    text.map_or(said, |(_, text)| text)
+/// A message begins with the mark of its writer.
+fn without_marks(said: &str) -> String {
+    words_alone(said)
 }
 
 /// A message that asks for more than an echo.
 #[derive(Debug, PartialEq)]
 enum Wish<'a> {
+    Name,
     Tool { name: &'a str, arguments: Value },
     BadArguments { name: &'a str },
 }
 
 fn wish(said: &str) -> Option<Wish<'_>> {
+    if asks_for_name(said) {
+        return Some(Wish::Name);
+    }
     if asks_for_time(said) {
         return Some(Wish::Tool {
             name: "now",
@@ -141,9 +142,24 @@ fn asks_for_time(said: &str) -> bool {
     in_a_word || in_a_sentence.iter().any(|phrase| said.contains(phrase))
 }
 
+fn asks_for_name(said: &str) -> bool {
+    let said = said.to_lowercase();
+    let said = said.trim().trim_end_matches(['?', '.', '!']);
+    [
+        "who are you",
+        "who is this",
+        "what is your name",
+        "what's your name",
+    ]
+    .contains(&said)
+}
+
 fn grant(wish: Wish<'_>, request: &ModelRequest) -> Answer {
-    let opening = short_opening(request);
     match wish {
+        Wish::Name => Answer::Text(texts::introduction(
+            agent_name(&request.system),
+            motto(&request.system),
+        )),
         Wish::Tool { name, arguments } if request.tools.iter().any(|tool| tool.name == name) => {
             Answer::Call(ToolCall {
                 id: next_call_id(&request.messages),
@@ -151,12 +167,8 @@ fn grant(wish: Wish<'_>, request: &ModelRequest) -> Answer {
                 arguments,
             })
         }
-        Wish::Tool { name, .. } => {
-            Answer::Text(format!("{opening} {}", no_such_tool(name, &request.tools)))
-        }
-        Wish::BadArguments { name } => Answer::Text(format!(
-            "{opening} What follows `{name}` is not a JSON object, so I did not call it."
-        )),
+        Wish::Tool { name, .. } => Answer::Text(texts::no_such_tool(name, &request.tools)),
+        Wish::BadArguments { name } => Answer::Text(texts::bad_arguments(name)),
     }
 }
 
@@ -165,39 +177,21 @@ fn next_call_id(messages: &[ModelMessage]) -> String {
         ModelMessage::Assistant { tool_calls, .. } => tool_calls.len(),
         _ => 0,
     };
-    format!(
-        "offline-{}",
-        messages.iter().map(calls_of).sum::<usize>() + 1
-    )
-}
-
-fn no_such_tool(name: &str, tools: &[ToolSpec]) -> String {
-    let offered: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    match offered.as_slice() {
-        [] => format!("I am offered no tool called `{name}`, nor any other."),
-        offered => format!(
-            "I am offered no tool called `{name}`. Mine: {}.",
-            offered.join(", ")
-        ),
-    }
+    format!("demo-{}", messages.iter().map(calls_of).sum::<usize>() + 1)
 }
 
 fn quote_results(request: &ModelRequest) -> String {
     let is_result = |message: &&ModelMessage| matches!(message, ModelMessage::ToolResult { .. });
     let count = request.messages.iter().rev().take_while(is_result).count();
     let (before, results) = request.messages.split_at(request.messages.len() - count);
-    let mut text = short_opening(request);
-    for result in results {
-        if let ModelMessage::ToolResult { call_id, content } = result {
-            let tool = called_tool(before, call_id)
-                .map_or_else(|| "The tool".to_owned(), |name| format!("`{name}`"));
-            text.push_str(&format!(
-                " {tool} says: {}",
-                quote(content, MAX_QUOTE_CHARS)
-            ));
-        }
-    }
-    text
+    let told = results.iter().filter_map(|message| match message {
+        ModelMessage::ToolResult { call_id, content } => Some(texts::result(
+            called_tool(before, call_id),
+            &without_marks(content),
+        )),
+        _ => None,
+    });
+    told.collect::<Vec<_>>().join(" ")
 }
 
 fn called_tool<'a>(messages: &'a [ModelMessage], call_id: &str) -> Option<&'a str> {
@@ -211,54 +205,34 @@ fn called_tool<'a>(messages: &'a [ModelMessage], call_id: &str) -> Option<&'a st
         .map(|call| call.name.as_str())
 }
 
+/// The agent's first answer in a conversation tells about the demo model and about the agent; the
+/// conversation's first answer tells how to get a real model.
 fn echo(said: &Content, request: &ModelRequest) -> String {
-    let said = format!(
-        "{}{}",
-        quote(without_name(&said.text), MAX_QUOTE_CHARS),
-        shown(said.images.len())
-    );
-    let is_first = !request
-        .messages
-        .iter()
-        .any(|message| matches!(message, ModelMessage::Assistant { .. }));
-    if !is_first {
-        return format!(
-            "{} You said: {said} {}",
-            short_opening(request),
-            place_in_conversation(&request.messages)
-        );
+    let is_own = |message: &ModelMessage| matches!(message, ModelMessage::Assistant { .. });
+    let said = Content {
+        text: without_marks(&said.text),
+        images: said.images.clone(),
+    };
+    if request.messages.iter().any(is_own) {
+        return texts::later(&said, number_of_messages(&request.messages));
     }
-    let who = agent_name(&request.system)
-        .map_or_else(|| "This is".to_owned(), |name| format!("{name} here, as"));
-    let soul = soul_line(&request.system)
-        .map(|line| format!(" My soul begins: {}", quote(line, MAX_SOUL_CHARS)))
-        .unwrap_or_default();
-    format!(
-        "{who} Parlor's offline stand-in: with no real model I only echo. You said: {said}{soul} {SETUP}"
-    )
-}
-
-fn shown(pictures: usize) -> String {
-    match pictures {
-        0 => String::new(),
-        1 => " You showed me a picture.".to_owned(),
-        several => format!(" You showed me {several} pictures."),
+    let first = texts::first(&said, motto(&request.system));
+    if request.messages.iter().any(is_from_another_agent) {
+        first
+    } else {
+        format!("{first} {}", texts::SETUP)
     }
 }
 
-fn short_opening(request: &ModelRequest) -> String {
-    match agent_name(&request.system) {
-        Some(name) => format!("{name}, offline stand-in."),
-        None => "Offline stand-in.".to_owned(),
-    }
+fn is_from_another_agent(message: &ModelMessage) -> bool {
+    matches!(message, ModelMessage::User(said) if is_another_agents(&said.text))
 }
 
-fn place_in_conversation(messages: &[ModelMessage]) -> String {
-    let said = messages
+fn number_of_messages(messages: &[ModelMessage]) -> usize {
+    messages
         .iter()
         .filter(|message| matches!(message, ModelMessage::User(_)))
-        .count();
-    format!("This is message {said} here.")
+        .count()
 }
 
 /// `Rose` in a prompt that begins with `You are Rose 🌹 (agent id: rose).`
@@ -274,7 +248,7 @@ fn agent_name(system: &str) -> Option<&str> {
 }
 
 /// The first sentence-like line below `# SOUL.md`, before the next file.
-fn soul_line(system: &str) -> Option<&str> {
+fn motto(system: &str) -> Option<&str> {
     let names_a_file = |line: &str| {
         line.strip_prefix("# ")
             .is_some_and(|title| title.trim_end().ends_with(".md"))
@@ -286,16 +260,6 @@ fn soul_line(system: &str) -> Option<&str> {
         .take_while(|line| !names_a_file(line))
         .map(str::trim)
         .find(|line| !line.is_empty() && !line.starts_with('#'))
-}
-
-/// The text in quotation marks, ending like a sentence.
-fn quote(text: &str, max_chars: usize) -> String {
-    let text = text.trim();
-    match text.grapheme_indices(true).nth(max_chars) {
-        Some((end, _)) => format!("“{}…”", text[..end].trim_end()),
-        None if text.ends_with(['.', '!', '?', '…']) => format!("“{text}”"),
-        None => format!("“{text}”."),
-    }
 }
 
 fn pieces(text: &str) -> impl Iterator<Item = String> {
@@ -318,6 +282,99 @@ fn input_words(request: &ModelRequest) -> u64 {
 
 fn words(text: &str) -> u64 {
     text.split_whitespace().count() as u64
+}
+
+/// Everything the demo model says.
+mod texts {
+    use super::{Content, MAX_MOTTO_CHARS, MAX_QUOTE_CHARS, ToolSpec, UnicodeSegmentation};
+
+    pub(super) const SETUP: &str = "To get a real one, set `default_model` at the top of config.toml and add its `[providers.…]` section.";
+
+    pub(super) fn first(said: &Content, motto: Option<&str>) -> String {
+        let motto = motto.map_or_else(
+            || ".".to_owned(),
+            |line| {
+                format!(
+                    "; a real one would go by {}",
+                    sentence(&quote(line, MAX_MOTTO_CHARS))
+                )
+            },
+        );
+        format!(
+            "{} I'm the demo model and only echo{motto}",
+            sentence(&echo(said))
+        )
+    }
+
+    pub(super) fn later(said: &Content, number: usize) -> String {
+        format!("{} (message {number}).", echo(said))
+    }
+
+    fn echo(said: &Content) -> String {
+        let words = quote(&said.text, MAX_QUOTE_CHARS);
+        match (said.text.trim(), said.images.len()) {
+            (_, 0) => format!("You said: {words}"),
+            ("", 1) => "You showed me a picture".to_owned(),
+            ("", several) => format!("You showed me {several} pictures"),
+            (_, 1) => format!("You said {words} and showed me a picture"),
+            (_, several) => format!("You said {words} and showed me {several} pictures"),
+        }
+    }
+
+    pub(super) fn introduction(name: Option<&str>, motto: Option<&str>) -> String {
+        let who = name.map_or_else(
+            || "I'm the demo model.".to_owned(),
+            |name| format!("I'm {name}, played by the demo model."),
+        );
+        match motto {
+            Some(line) => format!(
+                "{who} My motto: {}",
+                sentence(&quote(line, MAX_MOTTO_CHARS))
+            ),
+            None => who,
+        }
+    }
+
+    pub(super) fn no_such_tool(name: &str, tools: &[ToolSpec]) -> String {
+        let offered: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        match offered.as_slice() {
+            [] => format!("I have no tool called `{name}`, nor any other."),
+            offered => format!(
+                "I have no tool called `{name}`. My tools: {}.",
+                offered.join(", ")
+            ),
+        }
+    }
+
+    pub(super) fn bad_arguments(tool: &str) -> String {
+        format!("I didn't call `{tool}`, because the text after its name is not a JSON object.")
+    }
+
+    pub(super) fn result(tool: Option<&str>, content: &str) -> String {
+        let tool = tool.map_or_else(|| "The tool".to_owned(), |name| format!("`{name}`"));
+        format!(
+            "{tool} says: {}",
+            sentence(&quote(content, MAX_QUOTE_CHARS))
+        )
+    }
+
+    fn quote(text: &str, max_chars: usize) -> String {
+        let text = text.trim();
+        match text.grapheme_indices(true).nth(max_chars) {
+            Some((end, _)) => format!("“{}…”", text[..end].trim_end()),
+            None => format!("“{text}”"),
+        }
+    }
+
+    /// The text with a full stop, unless its last quote ends like a sentence.
+    fn sentence(text: &str) -> String {
+        let unquoted = text.strip_suffix('”').unwrap_or(text);
+        if unquoted.ends_with(['.', '!', '?', '…']) {
+            text.to_owned()
+        } else {
+            format!("{text}.")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -384,8 +441,24 @@ mod tests {
     }
 
     #[test]
-    fn the_first_answer_introduces_the_stand_in() {
-        assert_snapshot!(text(&asked(ROSE, [user("hello there")], &[])), @r#"Rose here, as Parlor's offline stand-in: with no real model I only echo. You said: “hello there”. My soul begins: “I keep the books and the roses.” For a real model, add a `[providers.…]` section and `default_model = "provider/model"` to config.toml."#);
+    fn the_first_answer_introduces_the_demo_model() {
+        assert_snapshot!(text(&asked(ROSE, [user("hello there")], &[])), @"You said: “hello there”. I'm the demo model and only echo; a real one would go by “I keep the books and the roses.” To get a real one, set `default_model` at the top of config.toml and add its `[providers.…]` section.");
+    }
+
+    #[test]
+    fn an_agent_that_takes_over_says_its_motto_but_not_the_setup_again() {
+        let talk = [
+            user("hello"),
+            user("⟦k7f2 @main⟧ You said: “hello”."),
+            user("hi"),
+        ];
+        assert_snapshot!(text(&asked(ROSE, talk, &[])), @"You said: “hi”. I'm the demo model and only echo; a real one would go by “I keep the books and the roses.”");
+    }
+
+    #[test]
+    fn who_are_you_is_answered_with_name_and_motto() {
+        assert_snapshot!(text(&asked(ROSE, [user("Who are you?")], &[])), @"I'm Rose, played by the demo model. My motto: “I keep the books and the roses.”");
+        assert_snapshot!(text(&asked("", [user("who are you")], &[])), @"I'm the demo model.");
     }
 
     #[test]
@@ -397,7 +470,7 @@ mod tests {
             said("…"),
             user("good"),
         ];
-        assert_snapshot!(text(&asked(ROSE, talk, &[])), @"Rose, offline stand-in. You said: “good”. This is message 3 here.");
+        assert_snapshot!(text(&asked(ROSE, talk, &[])), @"You said: “good” (message 3).");
     }
 
     #[test]
@@ -410,51 +483,51 @@ mod tests {
             })
         };
         let tell = |count| text(&asked(ROSE, [user("a"), said("b"), show(count)], &[]));
-        assert_snapshot!(tell(1), @"Rose, offline stand-in. You said: “look”. You showed me a picture. This is message 2 here.");
-        assert_snapshot!(tell(3), @"Rose, offline stand-in. You said: “look”. You showed me 3 pictures. This is message 2 here.");
+        assert_snapshot!(tell(1), @"You said “look” and showed me a picture (message 2).");
+        assert_snapshot!(tell(3), @"You said “look” and showed me 3 pictures (message 2).");
     }
 
     #[test]
-    fn a_prompt_without_name_and_soul_is_fine() {
-        assert_snapshot!(text(&asked("Be kind.", [user("hi")], &[])), @r#"This is Parlor's offline stand-in: with no real model I only echo. You said: “hi”. For a real model, add a `[providers.…]` section and `default_model = "provider/model"` to config.toml."#);
-        assert_snapshot!(text(&asked("", [user("hi"), said("…"), user("ho")], &[])), @"Offline stand-in. You said: “ho”. This is message 2 here.");
+    fn a_prompt_without_name_and_motto_is_fine() {
+        assert_snapshot!(text(&asked("Be kind.", [user("hi")], &[])), @"You said: “hi”. I'm the demo model and only echo. To get a real one, set `default_model` at the top of config.toml and add its `[providers.…]` section.");
+        assert_snapshot!(text(&asked("", [user("hi"), said("…"), user("ho")], &[])), @"You said: “ho” (message 2).");
     }
 
     #[test]
     fn tools_are_called_on_simple_phrases() {
         let ask = |said: &str| text(&asked(ROSE, [user(said)], &["now", "remember"]));
-        assert_snapshot!(ask("What time is it?"), @"calls now {} as offline-1");
-        assert_snapshot!(ask("time"), @"calls now {} as offline-1");
-        assert_snapshot!(ask("date?"), @"calls now {} as offline-1");
-        assert_snapshot!(ask(r#"use remember {"text": "tea at five"}"#), @r#"calls remember {"text":"tea at five"} as offline-1"#);
-        assert_snapshot!(ask("Call now"), @"calls now {} as offline-1");
-        assert_snapshot!(ask("use shell {}"), @"Rose, offline stand-in. I am offered no tool called `shell`. Mine: now, remember.");
-        assert_snapshot!(ask("use remember {text: tea}"), @"Rose, offline stand-in. What follows `remember` is not a JSON object, so I did not call it.");
+        assert_snapshot!(ask("What time is it?"), @"calls now {} as demo-1");
+        assert_snapshot!(ask("time"), @"calls now {} as demo-1");
+        assert_snapshot!(ask("date?"), @"calls now {} as demo-1");
+        assert_snapshot!(ask(r#"use remember {"text": "tea at five"}"#), @r#"calls remember {"text":"tea at five"} as demo-1"#);
+        assert_snapshot!(ask("Call now"), @"calls now {} as demo-1");
+        assert_snapshot!(ask("use shell {}"), @"I have no tool called `shell`. My tools: now, remember.");
+        assert_snapshot!(ask("use remember {text: tea}"), @"I didn't call `remember`, because the text after its name is not a JSON object.");
         assert!(ask("use the other door").contains("You said: “use the other door”"));
-        assert_snapshot!(text(&asked(ROSE, [user("time")], &[])), @"Rose, offline stand-in. I am offered no tool called `now`, nor any other.");
+        assert_snapshot!(text(&asked(ROSE, [user("time")], &[])), @"I have no tool called `now`, nor any other.");
     }
 
     #[test]
     fn every_call_of_a_conversation_has_its_own_id() {
         let talk = [
             user("time"),
-            called("offline-1", "now"),
-            result("offline-1", "noon"),
+            called("demo-1", "now"),
+            result("demo-1", "noon"),
             said("noon"),
             user("time"),
         ];
-        assert_snapshot!(text(&asked(ROSE, talk, &["now"])), @"calls now {} as offline-2");
+        assert_snapshot!(text(&asked(ROSE, talk, &["now"])), @"calls now {} as demo-2");
     }
 
     #[test]
     fn results_are_quoted_with_the_name_of_their_tool() {
         let talk = [
             user("time"),
-            called("offline-1", "now"),
-            result("offline-1", "Monday, noon\n"),
+            called("demo-1", "now"),
+            result("demo-1", "Monday, noon\n"),
         ];
-        assert_snapshot!(text(&asked(ROSE, talk, &["now"])), @"Rose, offline stand-in. `now` says: “Monday, noon”.");
-        assert_snapshot!(text(&asked(ROSE, [result("lost", "42")], &[])), @"Rose, offline stand-in. The tool says: “42”.");
+        assert_snapshot!(text(&asked(ROSE, talk, &["now"])), @"`now` says: “Monday, noon”.");
+        assert_snapshot!(text(&asked(ROSE, [result("lost", "42")], &[])), @"The tool says: “42”.");
     }
 
     #[test]
@@ -482,7 +555,7 @@ mod tests {
             [user("one two"), said("three"), user("four")],
             &[],
         );
-        let events: Vec<_> = Offline
+        let events: Vec<_> = Demo
             .stream("", request)
             .await
             .expect("a stream")
@@ -495,19 +568,16 @@ mod tests {
         insta::assert_debug_snapshot!(events, @r#"
         [
             Text(
-                "Rose, offline stand-in. You ",
+                "You said: “four” (message ",
             ),
             Text(
-                "said: “four”. This is ",
-            ),
-            Text(
-                "message 2 here.",
+                "2).",
             ),
             Done {
                 tool_calls: [],
                 usage: Usage {
                     input_tokens: 7,
-                    output_tokens: 11,
+                    output_tokens: 5,
                     cached_tokens: 0,
                 },
                 cut: None,

@@ -1,0 +1,99 @@
+//! The numbers of people in prompts: the `person_numbers` table.
+//!
+//! A person with several ids has the lowest of their numbers, so the number stays when an id is
+//! added in the config.
+
+use rusqlite::{Connection, OptionalExtension, Transaction};
+
+use crate::config::People;
+use crate::domain::{PersonId, Said};
+
+/// The number of a person.
+pub(crate) fn of(
+    connection: &Connection,
+    people: &People,
+    person: &PersonId,
+) -> rusqlite::Result<Option<u32>> {
+    let mut statement =
+        connection.prepare_cached("SELECT number FROM person_numbers WHERE person = ?1")?;
+    let mut lowest: Option<u32> = None;
+    for id in people.ids_of(person) {
+        let number = statement
+            .query_row([id.to_string()], |row| row.get::<_, u32>(0))
+            .optional()?;
+        lowest = lowest.into_iter().chain(number).min();
+    }
+    Ok(lowest)
+}
+
+/// Gives the person a number, if there is none yet. Nobody has the number of an unknown sender.
+pub(crate) fn ensure(tx: &Transaction<'_>, person: &PersonId) -> rusqlite::Result<()> {
+    if person.is_nobody() {
+        return Ok(());
+    }
+    let mut known = tx.prepare_cached("SELECT 1 FROM person_numbers WHERE person = ?1")?;
+    if known.exists([person.to_string()])? {
+        return Ok(());
+    }
+    tx.prepare_cached("INSERT INTO person_numbers (person) VALUES (?1)")?
+        .execute([person.to_string()])
+        .map(drop)
+}
+
+/// Fills in the numbers of everybody in these messages. Returns the people without one.
+pub(crate) fn fill_in<'a>(
+    connection: &Connection,
+    people: &People,
+    said: impl Iterator<Item = &'a mut Said>,
+) -> rusqlite::Result<Vec<PersonId>> {
+    let mut known: Vec<(PersonId, Option<u32>)> = Vec::new();
+    for said in said {
+        for person in said.people() {
+            if !known.iter().any(|(id, _)| id == person) {
+                known.push((person.clone(), of(connection, people, person)?));
+            }
+        }
+        said.count(|person| known.iter().find(|(id, _)| id == person)?.1);
+    }
+    let missing = known
+        .into_iter()
+        .filter(|(id, number)| number.is_none() && !id.is_nobody());
+    Ok(missing.map(|(id, _)| id).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Person;
+    use crate::storage::Db;
+
+    #[tokio::test]
+    async fn a_person_has_one_number_on_all_platforms_and_for_good() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
+        let id = |text: &str| text.parse::<PersonId>().unwrap();
+        let alice: People = [Person {
+            name: "alice".into(),
+            ids: vec![id("telegram:1"), id("discord:1")],
+            role: None,
+            agents: [].into(),
+        }]
+        .into_iter()
+        .collect();
+        let work = move |tx: &Transaction<'_>| {
+            for person in ["discord:1", "telegram:7", "telegram:1", "discord:1"] {
+                ensure(tx, &id(person))?;
+            }
+            ensure(tx, &id("discord:0"))?;
+            let number = |people: &People, person: &str| of(tx, people, &id(person)).unwrap();
+            let nobody = People::default();
+            assert_eq!(number(&nobody, "telegram:1"), Some(3));
+            assert_eq!(number(&alice, "telegram:1"), Some(1));
+            assert_eq!(number(&alice, "discord:1"), Some(1));
+            assert_eq!(number(&alice, "telegram:7"), Some(2));
+            assert_eq!(number(&alice, "discord:0"), None);
+            Ok(())
+        };
+        db.write(work).await.unwrap();
+    }
+}

@@ -1,0 +1,208 @@
+//! Lines from a pipe or a file: each is answered before the next is read. Answers go to stdout as
+//! they were written, everything else to stderr.
+
+use std::pin::pin;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::topics::{self, HERE_TOO, SUMMING_UP, place};
+use super::words;
+use crate::channels::local::{Shown, Terminal, Whole, new_message};
+use crate::cli::{Failure, Outcome, note, print};
+use crate::commands::{self, Parsed};
+use crate::domain::SessionKey;
+use crate::gateway::Gateway;
+use crate::printable::printable;
+
+pub(super) async fn run(gateway: Gateway, terminal: Terminal, place: SessionKey) -> Outcome {
+    let mut chat = Piped {
+        gateway,
+        terminal,
+        place,
+        page: Page::default(),
+        failures: 0,
+    };
+    let read = chat.read().await;
+    let failures = chat.failures;
+    chat.leave().await;
+    read?;
+    match failures {
+        0 => Ok(()),
+        1 => Err(Failure::Failed("a line was not answered".into())),
+        lines => Err(Failure::Failed(format!("{lines} lines were not answered"))),
+    }
+}
+
+struct Piped {
+    gateway: Gateway,
+    terminal: Terminal,
+    place: SessionKey,
+    page: Page,
+    failures: usize,
+}
+
+impl Piped {
+    async fn read(&mut self) -> Outcome {
+        let mut lines = BufReader::new(tokio::io::stdin()).lines();
+        while let Some(line) = lines.next_line().await? {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                [] => {}
+                ["/quit" | "/exit"] => break,
+                ["/topics"] => {
+                    let listed = topics::topic_list(&self.gateway, &self.place).await?;
+                    listed.iter().for_each(|line| self.page.line(line));
+                }
+                ["/topic"] => self.go(None).await?,
+                ["/topic", words @ ..] => self.go(Some(&words.join(" "))).await?,
+                ["/help"] => {
+                    self.say(line).await?;
+                    self.page.line(HERE_TOO);
+                }
+                _ => match words::meant_for_the_terminal(&line) {
+                    Some(told) => self.page.line(&told),
+                    None => self.say(line).await?,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    async fn go(&mut self, topic: Option<&str>) -> Outcome {
+        let SessionKey::Local { room, .. } = &self.place else {
+            return Ok(());
+        };
+        match place(room.as_str(), topic) {
+            Ok(place) => {
+                self.place = place;
+                let told = topics::arrived(&self.gateway, &self.place).await?;
+                note(format_args!("{told}"));
+            }
+            Err(Failure::Failed(text) | Failure::WrongUse(text)) => {
+                note(format_args!("{text}."));
+                self.failures += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints messages until the line is answered. Summaries are made meanwhile and keep no line
+    /// waiting.
+    async fn say(&mut self, line: String) -> Outcome {
+        let is_talk = commands::parse(&line) == Parsed::Talk;
+        self.page.is_talk = is_talk;
+        let message = new_message();
+        let voice = self.terminal.voice.clone();
+        if !voice.say(self.place.clone(), message.clone(), line).await {
+            return Err(Failure::Failed("the gateway takes no more messages".into()));
+        }
+        loop {
+            tokio::select! {
+                biased;
+                Some(shown) = self.terminal.screen.recv() => self.page.show(shown, &self.place),
+                reason = self.gateway.deserted() => return Err(Failure::Failed(reason)),
+                () = self.gateway.answered() => break,
+            }
+        }
+        while let Ok(shown) = self.terminal.screen.try_recv() {
+            self.page.show(shown, &self.place);
+        }
+        self.terminal.rest();
+        let turn = self.gateway.turn_of(&message).await?;
+        if is_talk && turn.is_none_or(|turn| !turn.is_answered) {
+            self.failures += 1;
+        }
+        Ok(())
+    }
+
+    /// Ends the gateway, and prints the last messages.
+    async fn leave(self) {
+        let Piped {
+            gateway,
+            mut terminal,
+            mut page,
+            place,
+            ..
+        } = self;
+        if gateway.is_summing_up() {
+            note(format_args!("{SUMMING_UP}"));
+        }
+        let mut ending = pin!(gateway.shutdown());
+        loop {
+            tokio::select! {
+                biased;
+                Some(shown) = terminal.screen.recv() => page.show(shown, &place),
+                () = &mut ending => break,
+            }
+        }
+        while let Ok(shown) = terminal.screen.try_recv() {
+            page.show(shown, &place);
+        }
+    }
+}
+
+/// The output: pieces as they come, and never half a line at its end.
+#[derive(Default)]
+struct Page {
+    /// The line at hand is no command, so the gateway's own words tell why nobody answers.
+    is_talk: bool,
+    /// Messages from the middle of an answer, held until its end.
+    held: Vec<Whole>,
+    is_speaking: bool,
+    is_in_line: bool,
+}
+
+impl Page {
+    fn show(&mut self, shown: Shown, here: &SessionKey) {
+        match shown {
+            Shown::Text { text, .. } => {
+                self.is_speaking = true;
+                self.print(&text);
+            }
+            Shown::End => {
+                self.is_speaking = false;
+                self.end_line();
+                let held = std::mem::take(&mut self.held);
+                held.iter().for_each(|whole| self.whole(whole, here));
+            }
+            Shown::Whole(whole) if self.is_speaking => self.held.push(whole),
+            Shown::Whole(whole) => self.whole(&whole, here),
+        }
+    }
+
+    /// Messages from elsewhere or from before answer no line of this pipe.
+    fn whole(&mut self, whole: &Whole, here: &SessionKey) {
+        let (place, text) = (topics::place_name(&whole.place), &whole.text);
+        let explains = self.is_talk && whole.speaker.is_none();
+        match (whole.is_left, whole.place == *here) {
+            (true, true) => note(format_args!(
+                "What was asked here before is answered now:\n{text}"
+            )),
+            (true, false) => note(format_args!(
+                "What was asked before in {place} is answered now:\n{text}"
+            )),
+            (false, false) => note(format_args!("In {place}:\n{text}")),
+            (false, true) if whole.is_failure() || explains => note(format_args!("{text}")),
+            (false, true) => self.line(text),
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.print(text);
+        self.end_line();
+    }
+
+    fn end_line(&mut self) {
+        if self.is_in_line {
+            self.print("\n");
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        let text = printable(text);
+        print::piece(&text);
+        if let Some(last) = text.chars().last() {
+            self.is_in_line = last != '\n';
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The screen of `parlor chat`: answers in Markdown, drawn while they are written, and the chat's
+//! own notes.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::live::{Live, Picture};
+use super::topics;
+use crate::channels::local::{Shown, Whole};
+use crate::cli::color::Style;
+use crate::cli::markdown::{self, Paper};
+use crate::cli::print;
+use crate::domain::{MessageId, SessionKey};
+use crate::printable::{printable, printable_line};
+
+/// How often the screen is drawn while an answer is written.
+pub(super) const TICK: Duration = Duration::from_millis(80);
+/// Replies to commands come at once, and need no sign of life.
+const SIGN_AFTER: Duration = Duration::from_millis(250);
+/// A person who waits this long is told the seconds and the way out.
+const HINT_AFTER: Duration = Duration::from_secs(4);
+/// Rows of an unfinished block on the screen, and of waiting lines.
+const MOST_LIVE: usize = 12;
+const MOST_WAITING: usize = 3;
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+pub(super) struct Screen {
+    /// None where the terminal knows no escapes: nothing is drawn twice there.
+    live: Option<Live>,
+    style: Style,
+    answer: Option<Answer>,
+    /// What came in the middle of an answer, held until its end.
+    held: Vec<Held>,
+    /// Lines typed ahead that are not on the screen.
+    waiting: VecDeque<Waiting>,
+    /// The agent that is at work.
+    at_work: Option<AtWork>,
+    ticks: usize,
+}
+
+/// An answer being written.
+struct Answer {
+    lead: Option<String>,
+    text: String,
+    /// The beginning of the text that is on the screen for good.
+    drawn: usize,
+    is_begun: bool,
+}
+
+enum Held {
+    Whole(Whole),
+    Lines(Vec<String>),
+}
+
+struct Waiting {
+    message: MessageId,
+    prompt: String,
+    line: String,
+}
+
+struct AtWork {
+    label: String,
+    since: Instant,
+}
+
+impl Screen {
+    pub(super) fn new(live: Option<Live>) -> Self {
+        Screen {
+            live,
+            style: Style::for_stdout(),
+            answer: None,
+            held: Vec::new(),
+            waiting: VecDeque::new(),
+            at_work: None,
+            ticks: 0,
+        }
+    }
+
+    /// Prints a note of the chat itself, behind an answer that is being written.
+    pub(super) fn note(&mut self, text: &str) {
+        let paper = self.paper();
+        let dim = |line: String| self.style.dim(&line);
+        let plain = Paper {
+            style: Style::PLAIN,
+            ..paper
+        };
+        let lines: Vec<String> = plain.lines(text).into_iter().map(dim).collect();
+        match self.answer {
+            Some(_) => self.held.push(Held::Lines(lines)),
+            None => self.print(lines),
+        }
+    }
+
+    /// A line that an answer hides from the screen until its turn comes.
+    pub(super) fn wait(&mut self, message: MessageId, prompt: &str, line: &str) {
+        self.waiting.push_back(Waiting {
+            message,
+            prompt: prompt.to_owned(),
+            line: line.to_owned(),
+        });
+    }
+
+    /// Prints a hidden line at once, for the chat's own commands.
+    pub(super) fn echo(&mut self, prompt: &str, line: &str) {
+        let lines = echoed(prompt, line);
+        match self.answer {
+            Some(_) => self.held.push(Held::Lines(lines)),
+            None => self.print(lines),
+        }
+    }
+
+    /// Where the line editor shows no prompt itself.
+    pub(super) fn prompt(&mut self, prompt: &str) {
+        if self.live.is_none() {
+            print::piece(prompt);
+        }
+    }
+
+    /// An agent has begun to work on a line.
+    pub(super) fn work(&mut self, label: String) {
+        let since = Instant::now();
+        self.at_work.get_or_insert(AtWork { label, since });
+    }
+
+    /// Everything is answered.
+    pub(super) fn rest(&mut self, here: &SessionKey) {
+        self.at_work = None;
+        self.end_and_go_on(here);
+        let waiting = std::mem::take(&mut self.waiting);
+        let lines = waiting.iter().flat_map(Waiting::lines).collect();
+        self.print(lines);
+    }
+
+    /// `here` is the place where the person writes.
+    pub(super) fn show(&mut self, shown: Shown, here: &SessionKey) {
+        match shown {
+            Shown::Text {
+                question,
+                speaker,
+                text,
+            } => self.piece(question.as_ref(), speaker.as_deref(), &text),
+            Shown::End => self.end_and_go_on(here),
+            Shown::Whole(whole) if self.answer.is_some() => self.held.push(Held::Whole(whole)),
+            Shown::Whole(whole) => self.whole(&whole, here),
+        }
+    }
+
+    /// Draws what has changed.
+    pub(super) fn tick(&mut self) {
+        self.ticks += 1;
+        let lines = self.finished_blocks();
+        self.print(lines);
+    }
+
+    /// Returns when the notes so far are on the screen, before the first prompt.
+    pub(super) fn settle(&self) {
+        if let Some(live) = &self.live {
+            live.settle();
+        }
+    }
+
+    /// Returns when all is on the screen.
+    pub(super) fn finish(mut self, here: &SessionKey) {
+        self.rest(here);
+        if let Some(live) = &mut self.live {
+            live.finish();
+        }
+    }
+
+    fn piece(&mut self, question: Option<&MessageId>, speaker: Option<&str>, text: &str) {
+        if self.answer.is_none() {
+            self.echo_for(question);
+            self.answer = Some(Answer {
+                lead: self.lead(speaker),
+                text: String::new(),
+                drawn: 0,
+                is_begun: false,
+            });
+            if let (Some(at_work), Some(speaker)) = (&mut self.at_work, speaker) {
+                speaker.clone_into(&mut at_work.label);
+            }
+        }
+        if let Some(answer) = &mut self.answer {
+            answer.text += &printable(text);
+        }
+    }
+
+    fn end_and_go_on(&mut self, here: &SessionKey) {
+        self.end();
+        for held in std::mem::take(&mut self.held) {
+            match held {
+                Held::Whole(whole) => self.whole(&whole, here),
+                Held::Lines(lines) => self.print(lines),
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let Some(answer) = self.answer.take() else {
+            return;
+        };
+        let lines = answer.rest(self.paper());
+        if let Some(at_work) = &mut self.at_work {
+            at_work.since = Instant::now();
+        }
+        self.print(lines);
+    }
+
+    /// A heading stands above a message from elsewhere or from before; the answer to the last line
+    /// needs none.
+    fn whole(&mut self, whole: &Whole, here: &SessionKey) {
+        self.echo_for(whole.question.as_ref());
+        let place = topics::place_name(&whole.place);
+        match (whole.is_left, whole.place == *here) {
+            (true, true) => self.note("What was asked here before is answered now:"),
+            (true, false) => self.note(&format!(
+                "What was asked before in {place} is answered now:"
+            )),
+            (false, false) => self.note(&format!("In {place}:")),
+            (false, true) => {}
+        }
+        let lead = self.lead(whole.speaker.as_deref());
+        let lines = self.paper().draw(&whole.text, lead.as_deref());
+        self.print(lines);
+    }
+
+    /// Prints the lines that are answered now. An answer names the last line of several, and a reply
+    /// to a command none, so the first command that waits is its.
+    fn echo_for(&mut self, question: Option<&MessageId>) {
+        let is_command = |waiting: &Waiting| waiting.line.starts_with('/');
+        let answered: Vec<usize> = match question {
+            Some(question) => {
+                let last = (self.waiting.iter()).position(|waiting| waiting.message == *question);
+                let upto = last.map_or(0, |last| last + 1);
+                (0..upto)
+                    .filter(|&at| !is_command(&self.waiting[at]))
+                    .collect()
+            }
+            None => self
+                .waiting
+                .iter()
+                .position(is_command)
+                .into_iter()
+                .collect(),
+        };
+        let mut lines = Vec::new();
+        for at in answered.into_iter().rev() {
+            let waiting = self.waiting.remove(at);
+            lines.splice(0..0, waiting.iter().flat_map(Waiting::lines));
+        }
+        self.print(lines);
+    }
+
+    fn lead(&self, speaker: Option<&str>) -> Option<String> {
+        speaker.map(|speaker| self.style.bold(&format!("{}:", printable_line(speaker))))
+    }
+
+    /// Takes the blocks that no further word changes.
+    fn finished_blocks(&mut self) -> Vec<String> {
+        let paper = self.paper();
+        let Some(answer) = &mut self.answer else {
+            return Vec::new();
+        };
+        answer.finished_blocks(paper)
+    }
+
+    fn print(&mut self, lines: Vec<String>) {
+        let live = self.live_lines();
+        match &self.live {
+            Some(drawing) => drawing.show(Picture { lines, live }),
+            None if lines.is_empty() => {}
+            None => print::piece(&format!("{}\n", lines.join("\n"))),
+        }
+    }
+
+    /// The unfinished block, the sign of life and the lines that wait.
+    fn live_lines(&self) -> Vec<String> {
+        let mut lines = self.unfinished_block();
+        lines.extend(self.sign_of_life());
+        let shown = self.waiting.iter().take(MOST_WAITING);
+        lines.extend(
+            shown.map(|waiting| self.clipped(&format!("  {}{}", waiting.prompt, waiting.line))),
+        );
+        if self.waiting.len() > MOST_WAITING {
+            let more = self.waiting.len() - MOST_WAITING;
+            lines.push(self.clipped(&format!("  and {more} more")));
+        }
+        lines
+    }
+
+    fn unfinished_block(&self) -> Vec<String> {
+        let Some(answer) = &self.answer else {
+            return Vec::new();
+        };
+        let lines = answer.rest(self.paper());
+        let room = MOST_LIVE.min(print::rows().saturating_sub(MOST_WAITING + 5));
+        let hidden = lines.len().saturating_sub(room.max(1));
+        lines.into_iter().skip(hidden).collect()
+    }
+
+    fn sign_of_life(&self) -> Option<String> {
+        let AtWork { label, since } = self.at_work.as_ref()?;
+        let waited = since.elapsed();
+        if waited < SIGN_AFTER && self.answer.is_none() {
+            return None;
+        }
+        let spinner = SPINNER[self.ticks % SPINNER.len()];
+        let label = printable_line(label);
+        let hint = if waited >= HINT_AFTER {
+            format!(" {} s, Ctrl-C stops", waited.as_secs())
+        } else {
+            String::new()
+        };
+        Some(self.clipped(&format!("{spinner} {label} is writing…{hint}")))
+    }
+
+    /// A single dim row.
+    fn clipped(&self, text: &str) -> String {
+        let width = self.paper().width;
+        let mut clipped = String::new();
+        for c in printable_line(text).chars() {
+            if markdown::columns(&clipped) + 2 > width {
+                clipped.push('…');
+                break;
+            }
+            clipped.push(c);
+        }
+        self.style.dim(&clipped)
+    }
+
+    fn paper(&self) -> Paper {
+        Paper {
+            style: self.style,
+            width: print::columns().saturating_sub(1),
+        }
+    }
+}
+
+impl Answer {
+    /// Takes the blocks that no further word changes.
+    fn finished_blocks(&mut self, paper: Paper) -> Vec<String> {
+        let rest = &self.text[self.drawn..];
+        let finished = &rest[..markdown::unfinished(rest)];
+        let mut lines = Vec::new();
+        if !finished.trim().is_empty() {
+            let lead = self.lead.take();
+            lines = paper.block(finished, lead.as_deref(), self.is_begun);
+            self.is_begun = true;
+        }
+        self.drawn += finished.len();
+        lines
+    }
+
+    /// The blocks that are not on the screen for good.
+    fn rest(&self, paper: Paper) -> Vec<String> {
+        paper.block(
+            &self.text[self.drawn..],
+            self.lead.as_deref(),
+            self.is_begun,
+        )
+    }
+}
+
+impl Waiting {
+    fn lines(&self) -> Vec<String> {
+        echoed(&self.prompt, &self.line)
+    }
+}
+
+/// A typed line as the editor would have left it.
+fn echoed(prompt: &str, line: &str) -> Vec<String> {
+    let line = printable(&format!("{prompt}{line}"));
+    line.split('\n').map(str::to_owned).collect()
+}

@@ -1,0 +1,299 @@
+//! A person talks at the terminal: the prompt stays live while answers are printed above it.
+
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::editor::{Entered, Prompt};
+use super::live::Typed;
+use super::screen::{Screen, TICK};
+use super::topics::{self, HERE_TOO, LEAVE_HINT, SUMMING_UP, place, prompt, welcome};
+use super::words;
+use crate::channels::local::{Terminal, Voice, new_message};
+use crate::cli::{Failure, Outcome};
+use crate::domain::{MessageId, SessionKey};
+use crate::gateway::Gateway;
+
+/// Lines on their way to the inbox.
+const QUEUE: usize = 256;
+/// The time between the last word of an answer and its end in the store.
+const ENDS_SOON: Duration = Duration::from_millis(150);
+
+pub(super) struct Talk {
+    gateway: Gateway,
+    terminal: Terminal,
+    screen: Screen,
+    prompt: Prompt,
+    place: SessionKey,
+    lines: mpsc::Sender<Said>,
+    stored: mpsc::Receiver<bool>,
+    /// Lines that are not in the inbox yet.
+    on_their_way: usize,
+    is_busy: bool,
+    /// Ctrl-C was pressed at an empty prompt.
+    is_leaving: bool,
+    /// `/help` was asked for, and the terminal adds its own commands to the reply.
+    is_helping: bool,
+}
+
+struct Said {
+    place: SessionKey,
+    message: MessageId,
+    text: String,
+}
+
+impl Talk {
+    pub(super) fn new(
+        gateway: Gateway,
+        terminal: Terminal,
+        screen: Screen,
+        prompt: Prompt,
+        place: SessionKey,
+    ) -> Self {
+        let (lines, said) = mpsc::channel(QUEUE);
+        let (stored, is_stored) = mpsc::channel(QUEUE);
+        tokio::spawn(pass_on(terminal.voice.clone(), said, stored));
+        Talk {
+            gateway,
+            terminal,
+            screen,
+            prompt,
+            place,
+            lines,
+            stored: is_stored,
+            on_their_way: 0,
+            is_busy: false,
+            is_leaving: false,
+            is_helping: false,
+        }
+    }
+
+    pub(super) async fn run(mut self, created: Option<&std::path::Path>) -> Outcome {
+        let greeting = welcome(&self.gateway, &self.place, created).await?;
+        greeting.iter().for_each(|line| self.screen.note(line));
+        self.screen.settle();
+        let talked = self.talk().await;
+        self.leave().await;
+        talked
+    }
+
+    async fn talk(&mut self) -> Outcome {
+        if self.ask_again().await?.is_break() {
+            return Ok(());
+        }
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let all_stored = self.on_their_way == 0;
+            tokio::select! {
+                biased;
+                reason = self.gateway.deserted() => return Err(Failure::Failed(reason)),
+                entered = self.prompt.entered.recv() => {
+                    if self.take(entered.unwrap_or(Entered::End)).await?.is_break() {
+                        return Ok(());
+                    }
+                }
+                Some(shown) = self.terminal.screen.recv() => self.screen.show(shown, &self.place),
+                Some(is_stored) = self.stored.recv() => self.count_stored(is_stored),
+                _ = ticks.tick(), if self.is_busy => self.screen.tick(),
+                () = self.gateway.answered(), if self.is_busy && all_stored => self.rest(),
+            }
+        }
+    }
+
+    fn count_stored(&mut self, is_stored: bool) {
+        self.on_their_way -= 1;
+        if !is_stored {
+            self.screen.note("The gateway takes no more messages.");
+        }
+    }
+
+    /// Everything is answered.
+    fn rest(&mut self) {
+        while let Ok(shown) = self.terminal.screen.try_recv() {
+            self.screen.show(shown, &self.place);
+        }
+        self.is_busy = false;
+        self.terminal.rest();
+        self.screen.rest(&self.place);
+        if std::mem::take(&mut self.is_helping) {
+            self.screen.note(HERE_TOO);
+        }
+        self.screen.prompt(&prompt(&self.place));
+    }
+
+    /// Breaks when the person leaves.
+    async fn take(&mut self, entered: Entered) -> Result<ControlFlow<()>, Failure> {
+        let was_leaving = std::mem::take(&mut self.is_leaving);
+        if matches!(entered, Entered::Interrupt { .. } | Entered::End) {
+            self.screen.prompt("\n");
+        }
+        match entered {
+            Entered::End => return Ok(ControlFlow::Break(())),
+            Entered::Interrupt { had_words: true } => {}
+            Entered::Interrupt { had_words: false } if self.is_still_busy().await => {
+                self.say(new_message(), "/stop".into()).await;
+            }
+            Entered::Interrupt { had_words: false } if was_leaving => {
+                return Ok(ControlFlow::Break(()));
+            }
+            Entered::Interrupt { had_words: false } => {
+                self.screen.note(LEAVE_HINT);
+                self.is_leaving = true;
+            }
+            Entered::Line { text, typed } => return self.take_line(text, typed).await,
+        }
+        self.ask_again().await
+    }
+
+    /// Whether an answer is really under way: one that is whole on the screen ends any moment.
+    async fn is_still_busy(&mut self) -> bool {
+        if self.is_busy && timeout(ENDS_SOON, self.gateway.answered()).await.is_ok() {
+            self.rest();
+        }
+        self.is_busy
+    }
+
+    async fn ask_again(&mut self) -> Result<ControlFlow<()>, Failure> {
+        if !self.is_busy {
+            self.screen.prompt(&prompt(&self.place));
+        }
+        match self.prompt.ask(prompt(&self.place)) {
+            true => Ok(ControlFlow::Continue(())),
+            false => Ok(ControlFlow::Break(())),
+        }
+    }
+
+    async fn take_line(&mut self, line: String, typed: Typed) -> Result<ControlFlow<()>, Failure> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let before = prompt(&self.place);
+        match words.as_slice() {
+            [] => return self.ask_again().await,
+            ["/quit" | "/exit"] => return Ok(ControlFlow::Break(())),
+            ["/topic", ..] | ["/topics"] => {
+                if typed == Typed::Goes {
+                    self.screen.echo(&before, &line);
+                }
+                match words[1..].join(" ").as_str() {
+                    _ if words[0] == "/topics" => self.list_topics().await?,
+                    "" => self.go(None).await?,
+                    // Several words are no topic; the refusal names them all.
+                    topic => self.go(Some(topic)).await?,
+                }
+                return self.ask_again().await;
+            }
+            _ => {}
+        }
+        if let Some(told) = words::meant_for_the_terminal(&line) {
+            if typed == Typed::Goes {
+                self.screen.echo(&before, &line);
+            }
+            self.screen.note(&told);
+            return self.ask_again().await;
+        }
+        self.is_busy = true;
+        let again = self.ask_again().await?;
+        if words == ["/help"] {
+            self.is_helping = true;
+        }
+        let message = new_message();
+        if typed == Typed::Goes {
+            self.screen.wait(message.clone(), &before, &line);
+        }
+        self.say(message, line).await;
+        Ok(again)
+    }
+
+    /// Walking to another topic is the terminal's own business: the gateway only sees where a line
+    /// was written.
+    async fn go(&mut self, topic: Option<&str>) -> Outcome {
+        let SessionKey::Local { room, .. } = &self.place else {
+            return Ok(());
+        };
+        match place(room.as_str(), topic) {
+            Ok(place) => {
+                self.place = place;
+                let told = topics::arrived(&self.gateway, &self.place).await?;
+                self.screen.note(&told);
+            }
+            Err(Failure::Failed(text) | Failure::WrongUse(text)) => {
+                self.screen.note(&format!("{text}."));
+            }
+        }
+        Ok(())
+    }
+
+    async fn list_topics(&mut self) -> Outcome {
+        for line in topics::topic_list(&self.gateway, &self.place).await? {
+            self.screen.note(&line);
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, message: MessageId, text: String) {
+        let is_talk = !text.starts_with('/');
+        let said = Said {
+            place: self.place.clone(),
+            message,
+            text,
+        };
+        self.on_their_way += 1;
+        self.is_busy = true;
+        if is_talk && let Ok(label) = self.gateway.who_answers(&self.place).await {
+            self.screen.work(label);
+        }
+        if self.lines.send(said).await.is_err() {
+            self.count_stored(false);
+        }
+    }
+
+    /// Ends the gateway, and prints the last messages.
+    async fn leave(self) {
+        let Talk {
+            gateway,
+            mut terminal,
+            mut screen,
+            place,
+            ..
+        } = self;
+        if gateway.is_summing_up() {
+            screen.note(SUMMING_UP);
+        }
+        let mut ticks = interval(TICK);
+        let mut ending = pin!(gateway.shutdown());
+        loop {
+            tokio::select! {
+                biased;
+                Some(shown) = terminal.screen.recv() => screen.show(shown, &place),
+                () = &mut ending => break,
+                _ = ticks.tick() => screen.tick(),
+            }
+        }
+        while let Ok(shown) = terminal.screen.try_recv() {
+            screen.show(shown, &place);
+        }
+        let drawn = tokio::task::spawn_blocking(move || screen.finish(&place));
+        // A terminal that went away must not keep the process.
+        drop(tokio::time::timeout(LAST_PICTURE_WITHIN, drawn).await);
+    }
+}
+
+const LAST_PICTURE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Takes lines to the inbox in their order, and tells of each whether it is stored.
+async fn pass_on(voice: Voice, mut said: mpsc::Receiver<Said>, stored: mpsc::Sender<bool>) {
+    while let Some(Said {
+        place,
+        message,
+        text,
+    }) = said.recv().await
+    {
+        let is_stored = voice.say(place, message, text).await;
+        if stored.send(is_stored).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The examples at the end of each verb's help. Each is read by the tests as if a person had typed
+//! it.
+
+use clap::Command;
+
+/// A verb with lines that a person could type.
+const EXAMPLES: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "parlor init                      write a home folder to begin with",
+            "parlor chat                      talk to the agents in this terminal",
+            "parlor run                       connect to Telegram and Discord",
+            "parlor help agent                the verbs for agents",
+        ],
+    ),
+    (
+        "run",
+        &[
+            "parlor run",
+            "parlor run -v",
+            "parlor run --home /srv/parlor",
+        ],
+    ),
+    (
+        "chat",
+        &[
+            "parlor chat",
+            "parlor chat --topic writing",
+            "parlor chat --agent rose",
+            "echo 'What is on today?' | parlor chat",
+        ],
+    ),
+    (
+        "ask",
+        &[
+            "parlor ask 'What is on today?'",
+            "parlor ask --agent rose --json 'A title for my talk?'",
+            "cat notes.txt | parlor ask --topic notes -",
+        ],
+    ),
+    ("init", &["parlor init", "parlor init --home /srv/parlor"]),
+    (
+        "config check",
+        &["parlor config check", "parlor config check new.toml --json"],
+    ),
+    (
+        "config schema",
+        &["parlor config schema", "parlor config schema --write"],
+    ),
+    (
+        "route explain",
+        &[
+            "parlor route explain telegram:topic:-1001234567890:101",
+            "parlor route explain telegram:group:-1001234567890 --user telegram:11",
+            "parlor route explain discord:channel:2001 --server 1001 --role 42",
+        ],
+    ),
+    (
+        "agent",
+        &[
+            "parlor agents",
+            "parlor agent info rose",
+            "parlor agent add dot --name Dot",
+        ],
+    ),
+    ("agent list", &["parlor agent list", "parlor agents --json"]),
+    (
+        "agent info",
+        &["parlor agent info rose", "parlor agent show Rose --json"],
+    ),
+    ("agent prompt", &["parlor agent prompt rose"]),
+    (
+        "agent add",
+        &[
+            "parlor agent add",
+            "parlor agent add Dot --emoji 🦔 --personality 'Short and dry.'",
+            "parlor agent add scribe --model openai/gpt-5.4 --skills minutes",
+            "parlor agent add desk --bind telegram:topic:-1001234567890:101",
+        ],
+    ),
+    ("agent adopt", &["parlor agent adopt dot"]),
+    ("agent clone", &["parlor agent clone rose night-rose"]),
+    ("agent rename", &["parlor agent rename rose lily"]),
+    ("agent default", &["parlor agent default rose"]),
+    ("agent remove", &["parlor agent remove dot"]),
+    (
+        "agent restore",
+        &[
+            "parlor agent restore dot",
+            "parlor agent restore dot --as dot2",
+        ],
+    ),
+    ("agent purge", &["parlor agent purge dot"]),
+    ("agent archive list", &["parlor agent archive list"]),
+    ("agent export", &["parlor agent export rose -o rose.tar.gz"]),
+    (
+        "agent import",
+        &[
+            "parlor agent import rose.tar.gz --dry-run",
+            "parlor agent import rose.tar.gz --as rose2",
+        ],
+    ),
+    (
+        "skill list",
+        &["parlor skills", "parlor skill list -a rose"],
+    ),
+    (
+        "skill check",
+        &["parlor skill check", "parlor skill check skills/minutes"],
+    ),
+    (
+        "remember",
+        &[
+            "parlor remember The standup is at nine",
+            "parlor remember -a rose Titles have at most six words",
+            "parlor remember --global The office is in Graz",
+        ],
+    ),
+    (
+        "recall",
+        &[
+            "parlor recall standup",
+            "parlor recall -a rose titles --explain",
+            "parlor recall -a rose --person telegram:12345678 birthday",
+        ],
+    ),
+    (
+        "memory list",
+        &["parlor memory list -a rose", "parlor memory list --json"],
+    ),
+    (
+        "memory export",
+        &[
+            "parlor memory export > memories.jsonl",
+            "parlor memory export -a rose --format markdown",
+        ],
+    ),
+    ("memory import", &["parlor memory import memories.jsonl"]),
+    ("memory versions", &["parlor memory versions -a rose"]),
+    (
+        "memory restore",
+        &["parlor memory restore -a rose 20261117T083000Z"],
+    ),
+    ("pair", &["parlor pair ABCD2345", "parlor pair list"]),
+    ("pair revoke", &["parlor pair revoke telegram:12345678"]),
+    ("security check", &["parlor security check"]),
+    (
+        "failed retry",
+        &[
+            "parlor failed retry",
+            "parlor failed retry telegram:topic:-1001234567890:101",
+        ],
+    ),
+    (
+        "failed drop",
+        &["parlor failed drop 17", "parlor failed drop all"],
+    ),
+    (
+        "usage",
+        &[
+            "parlor usage",
+            "parlor usage 30d --by person",
+            "parlor usage --since 2026-11-01 --csv > usage.csv",
+        ],
+    ),
+    ("version", &["parlor version", "parlor version --json"]),
+    (
+        "completions",
+        &[
+            "parlor completions bash > ~/.local/share/bash-completion/completions/parlor",
+            "parlor completions zsh > ~/.zfunc/_parlor",
+            "parlor completions fish > ~/.config/fish/completions/parlor.fish",
+        ],
+    ),
+    (
+        "man",
+        &[
+            "parlor man | man -l -",
+            "parlor man --out ~/.local/share/man/man1",
+        ],
+    ),
+];
+
+/// The command with examples at the end of each help.
+pub(super) fn with_examples(command: Command) -> Command {
+    below(command, "")
+}
+
+fn below(command: Command, path: &str) -> Command {
+    let command = match examples(path) {
+        Some(text) => command.after_help(text),
+        None => command,
+    };
+    let path = path.to_owned();
+    command.mut_subcommands(move |verb| {
+        let path = format!("{path} {}", verb.get_name());
+        below(verb, path.trim_start())
+    })
+}
+
+fn examples(path: &str) -> Option<String> {
+    let (_, lines) = EXAMPLES.iter().find(|(verb, _)| *verb == path)?;
+    Some(format!("Examples:\n  {}", lines.join("\n  ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::Arguments;
+    use super::*;
+
+    /// The words of a line, without what the shell takes away.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.split(" | parlor").last().unwrap_or(line);
+        let line = match line.strip_prefix("parlor") {
+            Some(rest) => rest,
+            None => line,
+        };
+        let line = line
+            .split([' '])
+            .fold(String::new(), |line, word| line + " " + word);
+        let line = line.split(" > ").next().unwrap_or_default();
+        let line = line.split(" | ").next().unwrap_or_default();
+        // Two spaces stand before a remark.
+        let line = line.trim_start().split("   ").next().unwrap_or_default();
+        let mut words = vec!["parlor".to_owned()];
+        for (index, part) in line.split('\'').enumerate() {
+            match index % 2 {
+                1 => words.push(part.to_owned()),
+                _ => words.extend(part.split_whitespace().map(str::to_owned)),
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn every_example_can_be_typed() {
+        for (verb, lines) in EXAMPLES {
+            for line in *lines {
+                let words = words(line);
+                if words[1..].first().is_some_and(|word| word == "help") {
+                    continue;
+                }
+                let read = Arguments::try_parse_from(&words);
+                assert!(
+                    read.is_ok(),
+                    "{line}: {}",
+                    read.err()
+                        .map(|error| error.to_string())
+                        .unwrap_or_default()
+                );
+                assert!(line.chars().count() <= 78, "{line} is long");
+                let noun = verb.split(' ').next().unwrap_or_default();
+                assert!(line.contains(noun), "{line} is no example of {verb}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_verb_without_parts_has_an_example() {
+        fn missing(command: &Command, path: &str, found: &mut Vec<String>) {
+            for verb in command.get_subcommands() {
+                let path = format!("{path} {}", verb.get_name()).trim().to_owned();
+                if verb.has_subcommands() {
+                    missing(verb, &path, found);
+                } else if examples(&path).is_none() {
+                    found.push(path);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        let command = <Arguments as clap::CommandFactory>::command();
+        missing(&command, "", &mut found);
+        // Lists that need no words.
+        found.retain(|path| !path.ends_with(" list"));
+        assert!(found.is_empty(), "no example: {found:?}");
+    }
+}

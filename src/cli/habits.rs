@@ -1,0 +1,224 @@
+//! Words that people type out of habit, from other programs, with what does it here.
+
+/// A word, the word before it if that matters, and the hint.
+const HABITS: &[(Option<&str>, &[&str], &str)] = &[
+    (
+        None,
+        &["start", "serve", "up", "gateway", "daemon", "server"],
+        "`parlor run` starts the gateway",
+    ),
+    (
+        None,
+        &["stop", "down", "kill", "quit"],
+        "Ctrl-C in the terminal of `parlor run` stops the gateway, and so does SIGTERM",
+    ),
+    (
+        None,
+        &["restart"],
+        "stop `parlor run` with Ctrl-C and start it again; no message is lost meanwhile",
+    ),
+    (
+        None,
+        &["reload"],
+        "a saved config.toml counts by itself; /reload in a chat reads it at once",
+    ),
+    (
+        None,
+        &["logs", "log", "tail"],
+        "`parlor run` writes its log to stderr; `parlor run -v` writes more",
+    ),
+    (
+        None,
+        &["status", "health", "ps", "top"],
+        "/status in a chat tells how the gateway is doing; `parlor usage` and `parlor failed` work here",
+    ),
+    (
+        None,
+        &["doctor", "check", "lint", "validate", "test"],
+        "`parlor config check` looks at the config, `parlor security check` at what is open, `parlor skill check` at skills",
+    ),
+    (
+        None,
+        &["setup", "onboard", "install", "quickstart", "configure"],
+        "`parlor init` writes a home folder to begin with, `parlor chat` talks to the agents in it",
+    ),
+    (
+        None,
+        &["backup", "restore", "export", "dump"],
+        "everything is in the home folder: stop the gateway and copy it. `parlor agent export` and `parlor memory export` write single parts",
+    ),
+    (
+        None,
+        &["import"],
+        "`parlor agent import` and `parlor memory import` take in what was exported",
+    ),
+    (
+        None,
+        &["dashboard", "web", "ui", "tui"],
+        "there is no dashboard yet; `parlor chat` is the way to talk to agents here",
+    ),
+    (
+        None,
+        &["people", "users", "user", "members", "owners"],
+        "`parlor pair list` shows people who were let in; owners are in config.toml",
+    ),
+    (
+        None,
+        &[
+            "places", "topics", "sessions", "channels", "bindings", "routes",
+        ],
+        "`parlor route explain PLACE` tells who answers in a place, `parlor usage --by place` lists places that were used",
+    ),
+    (
+        None,
+        &["history", "conversations"],
+        "conversations are not shown here yet; agents find them with their tool transcript_search",
+    ),
+    (
+        None,
+        &["models", "model"],
+        "models are in config.toml: default_model and [providers.…]; /models in a chat lists them",
+    ),
+    (
+        None,
+        &["login", "auth", "token", "key", "keys"],
+        "tokens and API keys stay out of the config: write `token = { env = \"TELEGRAM_BOT_TOKEN\" }` in config.toml and export the variable",
+    ),
+    (
+        None,
+        &["update", "upgrade", "self-update"],
+        "replace the program and start it again; the database is brought up to date by itself",
+    ),
+    (
+        None,
+        &["add", "new", "create", "clone", "rename"],
+        "`parlor agent add` makes an agent; `parlor help agent` has the other verbs",
+    ),
+    (
+        None,
+        &["list", "ls"],
+        "say of what: `parlor agent list`, `parlor skill list`, `parlor memory list`, `parlor pair list`",
+    ),
+    (
+        None,
+        &["completion", "generate-shell-completion"],
+        "`parlor completions bash` prints them, also for zsh and fish",
+    ),
+    (
+        Some("config"),
+        &[
+            "show", "get", "set", "edit", "path", "list", "ls", "view", "print",
+        ],
+        "the config is the file config.toml in the home folder; edit it, then run `parlor config check`",
+    ),
+    (
+        Some("agent"),
+        &["edit", "set", "update"],
+        "edit its table in config.toml, or its files in agents/ of the home folder",
+    ),
+    (
+        Some("agent"),
+        &["bind", "pin"],
+        "/agent in a chat gives the place to an agent; for good, add a binding to config.toml",
+    ),
+    (
+        Some("memory"),
+        &["add", "new", "save"],
+        "`parlor remember` adds a memory",
+    ),
+    (
+        Some("memory"),
+        &["search", "find", "get", "show"],
+        "`parlor recall` finds memories",
+    ),
+    (
+        Some("memory"),
+        &["forget", "delete", "remove", "rm"],
+        "/forget in a chat deletes memories",
+    ),
+    (
+        Some("skill"),
+        &["add", "new", "create", "install"],
+        "a skill is a folder with a SKILL.md in skills/ of the home folder; `parlor skill check` looks whether it is right",
+    ),
+    (
+        Some("pair"),
+        &["approve", "accept", "allow", "add"],
+        "write the code alone: `parlor pair ABCD2345`",
+    ),
+];
+
+/// The hint for a word that is no verb.
+pub(super) fn hint(before: Option<&str>, word: &str) -> Option<&'static str> {
+    let fitting = |(noun, words, _): &&(Option<&str>, &[&str], &str)| {
+        words.contains(&word) && noun.is_none_or(|noun| before.map(singular) == Some(noun))
+    };
+    // A hint about this noun is better than one about the word alone.
+    let exact = HABITS.iter().filter(|habit| habit.0.is_some());
+    let general = HABITS
+        .iter()
+        .filter(|habit| habit.0.is_none() && before.is_none());
+    exact.chain(general).find(fitting).map(|habit| habit.2)
+}
+
+fn singular(noun: &str) -> &str {
+    match noun {
+        "agents" => "agent",
+        "skills" => "skill",
+        "memories" => "memory",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn habits_of_other_programs_get_a_hint() {
+        let check = |before, word, expected: &str| {
+            let found = hint(before, word).unwrap_or_default();
+            assert!(found.contains(expected), "{before:?} {word}: {found}");
+        };
+        check(None, "start", "parlor run");
+        check(None, "doctor", "parlor config check");
+        check(Some("config"), "show", "config.toml");
+        check(Some("memories"), "add", "parlor remember");
+        assert_eq!(hint(Some("agent"), "start"), None);
+        assert_eq!(hint(None, "frobnicate"), None);
+    }
+
+    /// A hint is true only if the verbs in it are there, and its word is none.
+    #[test]
+    fn hints_name_verbs_that_exist() {
+        for (_, words, hint) in HABITS {
+            for quoted in hint.split('`').skip(1).step_by(2) {
+                let Some(line) = quoted.strip_prefix("parlor ") else {
+                    continue;
+                };
+                assert!(has_verb(line), "{hint}");
+            }
+            assert!(!words.is_empty());
+        }
+        for (before, words, _) in HABITS {
+            for word in *words {
+                let line =
+                    before.map_or_else(|| (*word).to_owned(), |noun| format!("{noun} {word}"));
+                assert!(!has_verb(&line), "`parlor {line}` is a verb");
+            }
+        }
+    }
+
+    fn has_verb(line: &str) -> bool {
+        let mut command = super::super::Arguments::command();
+        for word in line.trim_start_matches("help ").split(' ') {
+            match command.find_subcommand(word) {
+                Some(found) => command = found.clone(),
+                None => return !command.has_subcommands() || word.starts_with(['-', 'A', 'P']),
+            }
+        }
+        true
+    }
+}

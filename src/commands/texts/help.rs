@@ -1,0 +1,140 @@
+//! `/help`, and what is said about a command that was written wrongly.
+
+use super::super::specs::{Group, SPECS, Spec};
+use crate::domain::Role;
+
+/// The commands that a person may use, by group.
+pub(crate) fn help(role: Role) -> String {
+    let groups = Group::ALL.into_iter().filter_map(|group| {
+        let lines: Vec<String> = SPECS
+            .iter()
+            .filter(|spec| spec.group == group && role >= spec.least)
+            .map(line)
+            .collect();
+        (!lines.is_empty()).then(|| format!("**{}**\n{}", group.title(), lines.join("\n")))
+    });
+    let groups: Vec<String> = groups.collect();
+    format!("{JUST_WRITE}\n\n{}", groups.join("\n\n"))
+}
+
+fn line(spec: &Spec) -> String {
+    match spec.arguments {
+        "" => format!("/{}: {}", spec.name, spec.summary),
+        arguments => format!("/{} `{arguments}`: {}", spec.name, spec.summary),
+    }
+}
+
+const JUST_WRITE: &str =
+    "Just write, and the agent of this place answers. In a group, mention the bot or reply to it.";
+
+pub(crate) fn no_such_command(name: &str, near: Option<&str>) -> String {
+    match near {
+        Some(near) => {
+            format!("There is no command /{name}. Did you mean /{near}? /help lists all of them.")
+        }
+        None => format!("There is no command /{name}. /help lists all of them."),
+    }
+}
+
+pub(crate) const TOPIC: &str =
+    "`/topic NAME` goes to another topic in `parlor chat`. In other chats, open the topic itself.";
+pub(crate) const STOP: &str =
+    "Write `/stop` to cancel the current answer, or `/stop all` to drop the waiting messages too.";
+pub(crate) const QUEUE: &str =
+    "Write `/queue` to see the waiting messages, or `/queue clear` to drop them.";
+pub(crate) const USAGE: &str =
+    "Write `/usage` for today, `/usage 7d` for a week or `/usage 30d` for a month.";
+pub(crate) const REMEMBER: &str =
+    "Write the text to remember behind the command: `/remember Ann likes tea`.";
+pub(crate) const FORGET: &str = "Write some words of the memory, such as `/forget tea`, or its number, such as `/forget 12`. /memory shows the newest.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_is_grouped_and_short() {
+        insta::assert_snapshot!(help(Role::Guest), @"
+        Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
+
+        **Who answers**
+        /agent `[name] [once] | reset | close`: who answers here, or switch
+        /agents: all agents you can talk to
+        /model `[provider/model] | reset`: the model used here, or switch
+        /models: all models you can choose here
+
+        **This conversation**
+        /new: start a fresh conversation
+        /stop `[all]`: cancel the current answer, or the waiting messages too
+        /queue `[clear]`: the current answer and the waiting messages
+        /status: what is going on here
+
+        **What the agent knows**
+        /skills: the skills of the agent here
+        /memory: what the agent here remembers
+        /remember `[--person | --place | --private | --global] text`: save a memory
+        /forget `words | id`: find a memory and delete it
+
+        **You and the bot**
+        /whoami: who you are, where you are, and why this agent answers
+        /usage `[today | 7d | 30d]`: your tokens and cost (owners: everyone's)
+        /help: this list
+        ");
+        insta::assert_snapshot!(help(Role::Owner), @"
+        Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
+
+        **Who answers**
+        /agent `[name] [once] | reset | close`: who answers here, or switch
+        /agents: all agents you can talk to
+        /model `[provider/model] | reset`: the model used here, or switch
+        /models: all models you can choose here
+
+        **This conversation**
+        /new: start a fresh conversation
+        /stop `[all]`: cancel the current answer, or the waiting messages too
+        /queue `[clear]`: the current answer and the waiting messages
+        /status: what is going on here
+
+        **What the agent knows**
+        /skills: the skills of the agent here
+        /memory: what the agent here remembers
+        /remember `[--person | --place | --private | --global] text`: save a memory
+        /forget `words | id`: find a memory and delete it
+
+        **You and the bot**
+        /whoami: who you are, where you are, and why this agent answers
+        /usage `[today | 7d | 30d]`: your tokens and cost (owners: everyone's)
+        /help: this list
+
+        **For owners and admins**
+        /retry: resend failed messages (in private: from all chats)
+        /reload: read config.toml again
+        /pair `[CODE] [yes | no]`: who waits and who was let in, or let in the person with this code
+        /unpair `ID`: take back that a person was let in
+        ");
+    }
+
+    #[test]
+    fn mistaken_commands_are_told_the_right_form() {
+        let texts = [
+            no_such_command("agnet", Some("agent")),
+            no_such_command("frobnicate", None),
+            TOPIC.to_owned(),
+            STOP.to_owned(),
+            QUEUE.to_owned(),
+            USAGE.to_owned(),
+            REMEMBER.to_owned(),
+            FORGET.to_owned(),
+        ];
+        insta::assert_snapshot!(texts.join("\n"), @"
+        There is no command /agnet. Did you mean /agent? /help lists all of them.
+        There is no command /frobnicate. /help lists all of them.
+        `/topic NAME` goes to another topic in `parlor chat`. In other chats, open the topic itself.
+        Write `/stop` to cancel the current answer, or `/stop all` to drop the waiting messages too.
+        Write `/queue` to see the waiting messages, or `/queue clear` to drop them.
+        Write `/usage` for today, `/usage 7d` for a week or `/usage 30d` for a month.
+        Write the text to remember behind the command: `/remember Ann likes tea`.
+        Write some words of the memory, such as `/forget tea`, or its number, such as `/forget 12`. /memory shows the newest.
+        ");
+    }
+}

@@ -1,0 +1,125 @@
+//! The meaning of each key in words, read from `config.example.toml`. Tests keep that file complete
+//! and true, so the book and the schema for editors say the same as the file.
+
+use super::schema::PLACES;
+
+/// The file that shows every key, with comments.
+const EXAMPLE: &str = include_str!("../../config.example.toml");
+
+/// Keys that the example file shows inside of a line, where it has no room for comments.
+const INLINE: [(&str, &str); 5] = [
+    ("input", "Money for a million tokens that the model reads."),
+    (
+        "output",
+        "Money for a million tokens that the model writes.",
+    ),
+    (
+        "cached",
+        "Money for a million tokens that the provider had in its cache. Without the key, they cost as much as `input`.",
+    ),
+    ("env", "The environment variable that has the secret."),
+    (
+        "file",
+        "The file that has the secret. A relative path begins in the home folder.",
+    ),
+];
+
+/// A key in the example file.
+pub struct Shown {
+    /// With a star for each name that the operator chooses.
+    place: String,
+    key: String,
+    /// In TOML.
+    pub value: String,
+    comment: String,
+}
+
+/// The example file, read line by line.
+#[derive(Default)]
+pub struct Documented {
+    keys: Vec<Shown>,
+    /// The comment above a table, by the table's place.
+    tables: Vec<(String, String)>,
+}
+
+impl Documented {
+    pub fn read() -> Self {
+        let (mut documented, mut place, mut comment) =
+            (Documented::default(), String::new(), Vec::new());
+        for line in EXAMPLE.lines().filter(|line| !is_for_programs(line)) {
+            if let Some(words) = line.strip_prefix('#') {
+                comment.push(words.trim());
+            } else if line.starts_with('[') {
+                place = starred(line.trim_matches(['[', ']']));
+                documented.tables.push((place.clone(), comment.join(" ")));
+                comment.clear();
+            } else if let Some((key, value)) = line.split_once(" = ") {
+                let comment = std::mem::take(&mut comment).join(" ");
+                documented.keys.push(Shown {
+                    place: place.clone(),
+                    key: key.to_owned(),
+                    value: value.to_owned(),
+                    comment,
+                });
+            } else {
+                comment.clear();
+            }
+        }
+        documented
+    }
+
+    pub fn key(&self, place: &str, key: &str) -> Option<&Shown> {
+        self.keys
+            .iter()
+            .find(|shown| shown.place == place && shown.key == key)
+    }
+
+    /// The comment about a key: there, where a key of the same name is explained, or together with
+    /// the key above it.
+    pub fn meaning(&self, place: &str, key: &str) -> Option<&str> {
+        let told = |shown: &&Shown| !shown.comment.is_empty();
+        let own = self.key(place, key).filter(told);
+        let namesake = || self.keys.iter().filter(told).find(|shown| shown.key == key);
+        let above = || {
+            let at = self
+                .keys
+                .iter()
+                .position(|shown| shown.place == place && shown.key == key)?;
+            self.keys[..at].iter().rev().find(told)
+        };
+        let inline = INLINE
+            .iter()
+            .find(|(name, _)| *name == key)
+            .map(|(_, meaning)| *meaning);
+        let found = own
+            .or_else(namesake)
+            .or_else(above)
+            .map(|shown| shown.comment.as_str());
+        inline.or(found)
+    }
+
+    /// The comment above a table; empty without one.
+    pub fn about(&self, place: &str) -> &str {
+        let at = |place: &str| self.tables.iter().find(|(name, _)| name == place);
+        // Prices stand in one table, with a line for each model.
+        let table = at(place).or_else(|| at(place.trim_end_matches(".*")));
+        table.map_or("", |(_, comment)| comment)
+    }
+}
+
+/// `#:schema …`, which editors read.
+fn is_for_programs(line: &str) -> bool {
+    line.starts_with("#:")
+}
+
+/// Tables whose last part is a name that the operator chooses.
+fn starred(table: &str) -> String {
+    let named = PLACES
+        .iter()
+        .filter_map(|(place, _)| place.split_once(".*").map(|(group, _)| group));
+    let steps: Vec<&str> = table.split('.').collect();
+    match named.into_iter().find(|group| *group == steps[0]) {
+        Some(group) => [&[group, "*"], &steps[2..]].concat().join("."),
+        None => table.to_owned(),
+    }
+}

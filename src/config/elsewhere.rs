@@ -1,0 +1,160 @@
+//! Finds where a key belongs that is written where nobody knows it.
+
+use super::known_servers;
+use super::reader::suggest;
+use super::schema::{self, Key, PLACES, Shape};
+use crate::domain::nearest;
+
+/// What to do about a key that its table does not have. `has_keys` tells whether the key is a table
+/// itself.
+pub(super) fn advice(shape: &Shape, key: &str, has_keys: bool) -> String {
+    let here: Vec<&str> = shape.names().collect();
+    let near = nearest(key, here.iter().copied());
+    match (near, belongs(key)) {
+        (Some(near), Some(place)) if near.starts_with(key) || key.starts_with(near) => {
+            format!("did you mean `{near}`? `{key}` {place}")
+        }
+        (_, Some(place)) => format!("`{key}` {place}"),
+        (Some(near), None) if is_slip(key, near) => format!("did you mean `{near}`?"),
+        _ => slip(key)
+            .or_else(|| section(shape, key, has_keys))
+            .unwrap_or_else(|| suggest(key, &here)),
+    }
+}
+
+/// Whether a key is surely a slip of another, and not only alike.
+fn is_slip(key: &str, near: &str) -> bool {
+    const SURE: f64 = 0.88;
+    strsim::jaro_winkler(key, near) >= SURE
+}
+
+/// A slip of a key of another table.
+fn slip(key: &str) -> Option<String> {
+    let every = PLACES.iter().flat_map(|(_, shape)| shape.names());
+    let near = nearest(key, every).filter(|near| is_slip(key, near))?;
+    Some(format!("did you mean `{near}`? It {}", belongs(near)?))
+}
+
+/// A section that lacks the first part of its name.
+fn section(shape: &Shape, key: &str, has_keys: bool) -> Option<String> {
+    if shape.name != schema::TOP.name {
+        return None;
+    }
+    if known_servers::setup(key).is_some() {
+        return Some(format!("a provider is written as [providers.{key}]"));
+    }
+    has_keys
+        .then(|| format!("an agent is written as [agents.{key}], a provider as [providers.{key}]"))
+}
+
+/// "belongs under `[telegram]` or `[discord]`", for a key that some table has.
+fn belongs(key: &str) -> Option<String> {
+    let owners = PLACES
+        .iter()
+        .filter(|(_, shape)| shape.name != schema::SECRET.name)
+        .filter_map(|(place, shape)| Some((*place, shape.key(key)?)));
+    let mut tables = Vec::new();
+    for (place, known) in owners {
+        if !place.is_empty() {
+            tables.push(title(place));
+        } else if known.is_table() {
+            return Some(format!("is a section of its own: `{}`", known.usage()));
+        } else {
+            return Some("belongs at the top of the file, above the first [section]".to_owned());
+        }
+    }
+    (!tables.is_empty()).then(|| format!("belongs under {}", tables.join(" or ")))
+}
+
+/// A place as people write it: `[agents.<id>.limits]`.
+fn title(place: &str) -> String {
+    let is_list = schema::TOP.key(place).is_some_and(Key::is_list_of_tables);
+    let id = if place.starts_with("agents.") {
+        "<id>"
+    } else {
+        "<name>"
+    };
+    let named = place.replace('*', id);
+    match is_list {
+        true => format!("[[{named}]]"),
+        false => format!("[{named}]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
+        let check = |shape: &Shape, key: &str, expected: &str| {
+            assert_eq!(advice(shape, key, false), expected);
+        };
+        check(
+            &schema::ACCESS,
+            "default_model",
+            "`default_model` belongs at the top of the file, above the first [section]",
+        );
+        check(
+            &schema::ACCESS,
+            "defualt_model",
+            "did you mean `default_model`? It belongs at the top of the file, above the first [section]",
+        );
+        check(
+            &schema::DISCORD,
+            "proxy",
+            "`proxy` belongs under [telegram] or [providers.<name>]",
+        );
+        check(
+            &schema::AGENT,
+            "models",
+            "did you mean `model`? `models` belongs under [providers.<name>]",
+        );
+        check(
+            &schema::TELEGRAM,
+            "owners",
+            "`owners` belongs under [access]",
+        );
+        check(
+            &schema::TELEGRAM,
+            "bindings",
+            "`bindings` is a section of its own: `[[bindings]]`",
+        );
+        check(
+            &schema::AGENT,
+            "match",
+            "`match` belongs under [[bindings]]",
+        );
+        check(
+            &schema::AGENT,
+            "max_steps",
+            "`max_steps` belongs under [agents.<id>.limits]",
+        );
+        check(
+            &schema::TOP,
+            "openrouter",
+            "a provider is written as [providers.openrouter]",
+        );
+    }
+
+    /// Whatever key is written in whatever table: the advice names a table that has the key.
+    #[test]
+    fn every_key_is_found_from_every_table() {
+        for (_, shape) in PLACES {
+            for (place, other) in PLACES.iter().filter(|(place, _)| !place.contains('|')) {
+                for key in other.names().filter(|key| shape.key(key).is_none()) {
+                    let told = advice(shape, key, false);
+                    let top = "belongs at the top of the file";
+                    let is_told = told.contains(&title(place))
+                        || told.contains(top)
+                        || told.contains("is a section of its own");
+                    assert!(is_told, "`{key}` in {}: {told}", shape.name);
+                    assert_eq!(
+                        told.contains(top),
+                        schema::TOP.key(key).is_some_and(|key| !key.is_table())
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Says in plain words what is there twice in a file, and where the first one is.
+
+use std::ops::Range;
+
+use super::syntax::Broken;
+use super::{Problem, schema};
+
+/// A section's header: `[agents.rose]`.
+struct Header<'a> {
+    span: Range<usize>,
+    /// Without brackets.
+    name: &'a str,
+    is_double: bool,
+}
+
+impl Broken<'_> {
+    /// `None` for a consequence of a problem that is told elsewhere.
+    pub(super) fn duplicate(&self, span: Range<usize>) -> Option<Problem> {
+        let headers = self.headers();
+        let at = headers
+            .iter()
+            .rposition(|header| header.span.start <= span.start);
+        let is_header = at.is_some_and(|at| headers[at].span.contains(&span.start));
+        let header = at.map(|at| &headers[at]);
+        if header.is_some_and(|header| is_list_of_tables(header.name)) {
+            return self.single_brackets(&headers, header?.name);
+        }
+        if let (true, Some(header)) = (is_header, header) {
+            return Some(self.second_header(&headers, header));
+        }
+        // The header is told already, and its keys are consequences.
+        let is_second = header.is_some_and(|header| {
+            headers
+                .iter()
+                .any(|other| other.span.start < header.span.start && other.name == header.name)
+        });
+        if is_second && !header.is_some_and(|header| header.is_double) {
+            return None;
+        }
+        Some(self.second_key(span, header.map_or(0, |header| header.span.end)))
+    }
+
+    fn second_key(&self, span: Range<usize>, section: usize) -> Problem {
+        let key = self.covered.get(span.clone()).unwrap_or_default();
+        let problem = Problem::new(span.clone(), format!("`{key}` is set twice"))
+            .label("the second one")
+            .help("delete one of the two lines");
+        let mut line_start = section;
+        for line in self.text[section..span.start].split_inclusive('\n') {
+            let written = line.split('=').next().unwrap_or_default().trim();
+            let at = line_start + (line.len() - line.trim_start().len());
+            if written == self.text.get(span.clone()).unwrap_or_default() && at < span.start {
+                return problem.related(at..at + written.len(), "the first one");
+            }
+            line_start += line.len();
+        }
+        problem
+    }
+
+    fn second_header(&self, headers: &[Header<'_>], header: &Header<'_>) -> Problem {
+        let shown = self.covered[header.span.clone()].trim();
+        let problem = Problem::new(header.span.clone(), format!("`{shown}` is there twice"))
+            .label("the second one");
+        let first = headers
+            .iter()
+            .find(|other| other.name == header.name && other.span.start < header.span.start);
+        match first {
+            Some(first) => problem
+                .related(first.span.clone(), "the first one")
+                .help("move the lines below it to the first one, and delete this header"),
+            None => problem.help(format!(
+                "`{}` is set above; keep one of the two",
+                header.name
+            )),
+        }
+    }
+
+    /// `[bindings]`, written several times.
+    fn single_brackets(&self, headers: &[Header<'_>], name: &str) -> Option<Problem> {
+        const MOST_SHOWN: usize = 4;
+        let single: Vec<&Header<'_>> = headers
+            .iter()
+            .filter(|header| header.name == name && !header.is_double)
+            .collect();
+        let (first, others) = single.split_first()?;
+        let count = match single.len() {
+            1 => "before each".to_owned(),
+            count => format!("in all {count} places"),
+        };
+        let problem = Problem::new(
+            first.span.clone(),
+            format!("`[{name}]` needs double brackets"),
+        )
+        .label(format!("write `[[{name}]]`"))
+        .help(format!(
+            "each one is an item of a list, so write `[[{name}]]` {count}"
+        ));
+        Some(
+            others
+                .iter()
+                .take(MOST_SHOWN)
+                .fold(problem, |problem, other| {
+                    problem.related(other.span.clone(), "here too")
+                }),
+        )
+    }
+
+    fn headers(&self) -> Vec<Header<'_>> {
+        let mut headers = Vec::new();
+        let mut start = 0;
+        for line in self.text.split_inclusive('\n') {
+            let shown = line.split('#').next().unwrap_or_default().trim();
+            if shown.starts_with('[') && shown.ends_with(']') {
+                let at = start + line.find('[').unwrap_or_default();
+                headers.push(Header {
+                    span: at..at + shown.len(),
+                    name: shown.trim_matches(['[', ']']).trim(),
+                    is_double: shown.starts_with("[["),
+                });
+            }
+            start += line.len();
+        }
+        headers
+    }
+}
+
+fn is_list_of_tables(name: &str) -> bool {
+    schema::TOP
+        .key(name)
+        .is_some_and(schema::Key::is_list_of_tables)
+}

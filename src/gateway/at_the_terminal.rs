@@ -1,0 +1,147 @@
+//! The gateway's facts for the terminal: who answers in a topic, which topics there are, and what
+//! became of a line.
+
+use rusqlite::Connection;
+
+use super::Gateway;
+use crate::access::Standing;
+use crate::agents::Agent;
+use crate::channels::local;
+use crate::clock::now_ms;
+use crate::config::Money;
+use crate::domain::{AgentId, MessageId, Origin, Platform, SessionKey};
+use crate::models::Usage;
+use crate::records::turn_log::{self, AnsweredTurn};
+use crate::routing::{Pin, Visit, places};
+use crate::storage::StoreError;
+use crate::turn::budget;
+
+/// A topic of the terminal, with the label of its agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Topic {
+    pub(crate) name: String,
+    pub(crate) agent: String,
+}
+
+/// What became of a line that was no command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TurnReport {
+    /// None when the agent was removed meanwhile.
+    pub(crate) agent: Option<AgentId>,
+    pub(crate) model: String,
+    /// `answered`, or the reason for no answer.
+    pub(crate) outcome: String,
+    pub(crate) is_answered: bool,
+    pub(crate) usage: Usage,
+    /// None without a price in the config.
+    pub(crate) cost: Option<Money>,
+    pub(crate) took_ms: i64,
+}
+
+/// The pin of an agent that answers in this process only.
+pub(super) fn pin(agent: AgentId) -> Pin {
+    Pin {
+        agent,
+        once: false,
+        set_by: local::person(),
+        set_by_name: None,
+        set_at: now_ms(),
+    }
+}
+
+impl Gateway {
+    /// The label of the agent that answers the person at the terminal in a place.
+    pub(crate) async fn who_answers(&self, place: &SessionKey) -> Result<String, StoreError> {
+        let snapshot = self.state.services.snapshots.current();
+        let (access, origin) = (
+            &snapshot.config.access,
+            Origin::new(place.clone(), local::person()),
+        );
+        let visit = Visit {
+            access,
+            origin: &origin,
+            standing: &Standing::of(access, &origin.person, false),
+        };
+        let resolved = self.state.router.resolve(&snapshot.table, visit).await?;
+        Ok(snapshot.agent_of(&resolved.route).label())
+    }
+
+    /// Ids of all agents, in the order of the config.
+    pub(crate) fn agent_ids(&self) -> Vec<String> {
+        let id = |agent: &std::sync::Arc<Agent>| agent.id.to_string();
+        let snapshot = self.state.services.snapshots.current();
+        snapshot.registry.all().iter().map(id).collect()
+    }
+
+    /// Topics of a room of the terminal: those with a binding in the order of the config, then
+    /// those in which somebody has written.
+    pub(crate) async fn topics(&self, here: &SessionKey) -> Result<Vec<Topic>, StoreError> {
+        let snapshot = self.state.services.snapshots.current();
+        let bound = snapshot.config.bindings.iter();
+        let mut keys: Vec<SessionKey> = bound
+            .filter_map(|binding| binding.pattern.value.parse().ok())
+            .collect();
+        let used = self.state.services.db.read(used_topics).await?;
+        keys.extend(used);
+        let mut topics: Vec<Topic> = Vec::new();
+        for key in keys.iter().filter(|key| is_in_room(key, here)) {
+            let Some(name) = topic_name(key) else {
+                continue;
+            };
+            if topics.iter().all(|topic| topic.name != name) {
+                let agent = self.who_answers(key).await?;
+                topics.push(Topic { name, agent });
+            }
+        }
+        Ok(topics)
+    }
+
+    /// The turn of a line, once it has ended. None for a command, and where nobody took the line.
+    pub(crate) async fn turn_of(&self, line: &MessageId) -> Result<Option<TurnReport>, StoreError> {
+        let id = line.0.clone();
+        let found = self
+            .state
+            .services
+            .db
+            .read(move |connection| turn_log::of_update(connection, Platform::Local, &id))
+            .await?;
+        Ok(found.map(|turn| self.report(turn)))
+    }
+
+    fn report(&self, turn: AnsweredTurn) -> TurnReport {
+        let snapshot = self.state.services.snapshots.current();
+        let agent = turn.agent.parse().ok();
+        let agent = agent.and_then(|uid| snapshot.registry.by_uid(uid));
+        let price = turn
+            .model
+            .parse()
+            .ok()
+            .and_then(|model| snapshot.config.price(&model));
+        TurnReport {
+            agent: agent.map(|agent| agent.id.clone()),
+            cost: price.map(|price| budget::cost(&price, turn.usage)),
+            model: turn.model,
+            outcome: turn.outcome,
+            is_answered: turn.is_answered,
+            usage: turn.usage,
+            took_ms: turn.took_ms,
+        }
+    }
+}
+
+fn used_topics(connection: &Connection) -> rusqlite::Result<Vec<SessionKey>> {
+    places::on(connection, Platform::Local)
+}
+
+fn is_in_room(key: &SessionKey, here: &SessionKey) -> bool {
+    matches!((key, here), (SessionKey::Local { room, .. }, SessionKey::Local { room: own, .. }) if room == own)
+}
+
+fn topic_name(key: &SessionKey) -> Option<String> {
+    match key {
+        SessionKey::Local {
+            topic: Some(topic), ..
+        } => Some(topic.to_string()),
+        _ => None,
+    }
+}

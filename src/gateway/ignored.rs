@@ -1,0 +1,79 @@
+//! Tells the operator why a message has no answer: once an hour for each place and reason.
+
+use std::time::{Duration, Instant};
+
+use dashmap::DashMap;
+
+use crate::console::{self, Person, Place};
+use crate::domain::{Inbound, SessionKey};
+
+/// A place is not mentioned again with the same reason before.
+const QUIET_FOR: Duration = Duration::from_secs(60 * 60);
+/// Places remembered. When full, further places are not mentioned until some are forgotten.
+const MOST_PLACES: usize = 10_000;
+
+/// The places told about, each with the time.
+#[derive(Default)]
+pub(super) struct Ignored {
+    told: DashMap<(SessionKey, &'static str), Instant>,
+}
+
+impl Ignored {
+    /// Edits and reactions ask for no answer.
+    pub(super) fn tell(&self, inbound: &Inbound, reason: &'static str) {
+        if inbound.extras.note.is_none()
+            && self.is_news(&inbound.origin.key, reason, Instant::now())
+        {
+            console::ignored(&Person::of(inbound), &Place::of(inbound), reason);
+        }
+    }
+
+    /// Forgets places that may be mentioned again.
+    pub(super) fn forget_idle(&self) {
+        let now = Instant::now();
+        self.told
+            .retain(|_, told| now.saturating_duration_since(*told) < QUIET_FOR);
+    }
+
+    fn is_news(&self, place: &SessionKey, reason: &'static str, now: Instant) -> bool {
+        let key = (console::group_of(place), reason);
+        let known = self.told.get(&key).map(|told| *told);
+        let is_news = match known {
+            Some(told) => now.saturating_duration_since(told) >= QUIET_FOR,
+            None => self.told.len() < MOST_PLACES,
+        };
+        if is_news {
+            self.told.insert(key, now);
+        }
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_mentioned_once_an_hour_for_each_reason() {
+        let (ignored, start) = (Ignored::default(), Instant::now());
+        let topic = |number: usize| {
+            format!("telegram:topic:-1001:{}", number + 2)
+                .parse()
+                .unwrap()
+        };
+        let at = |minute: u64| start + Duration::from_secs(60 * minute);
+        let told: Vec<u64> = (0..150)
+            .filter(|minute| ignored.is_news(&topic(0), "too quiet", at(*minute)))
+            .collect();
+        assert_eq!(told, [0, 60, 120]);
+        assert!(ignored.is_news(&topic(0), "too loud", at(1)));
+        assert!(ignored.is_news(&topic(1), "too quiet", at(1)));
+        for number in 0..MOST_PLACES {
+            ignored.is_news(&topic(number), "too quiet", at(2));
+        }
+        assert!(
+            !ignored.is_news(&topic(MOST_PLACES), "too quiet", at(3)),
+            "bounded"
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! Reads the config anew while the gateway runs: checks everything, then replaces the snapshot as a
+//! whole. A file with a problem changes nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::GatewayState;
+use super::person_pace::PersonPaces;
+use super::platforms::Platforms;
+use crate::clock::now_ms;
+use crate::config::Secrets;
+use crate::delivery::outbox::{self, Source};
+use crate::domain::{Destination, Platform};
+use crate::home::{
+    CheckedConfig, ConfigError, Home, Reload, ReloadRequests, Snapshot, changed_sections,
+};
+use crate::storage::StoreError;
+
+/// How long a program may take between emptying a file and filling it.
+const STILL_WRITTEN: Duration = Duration::from_millis(500);
+
+/// Replaces the snapshot of a running gateway.
+pub(super) struct Reloader {
+    state: Arc<GatewayState>,
+    platforms: Arc<Platforms>,
+    home: Home,
+    current: Mutex<Current>,
+}
+
+/// The file as it was last read.
+struct Current {
+    /// None when it could not be read as TOML.
+    text: Option<toml::Table>,
+    /// The problem that owners were told.
+    problem: Option<String>,
+}
+
+/// Why the running config stays.
+#[derive(Debug, thiserror::Error)]
+enum Unchanged {
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    #[error(
+        "it names neither [telegram] nor [discord], and the gateway would have nothing to listen to"
+    )]
+    NoChannel,
+}
+
+impl Unchanged {
+    /// How many problems there are, and their report.
+    fn told(&self) -> (usize, String) {
+        match self {
+            Unchanged::Config(ConfigError::Problems(report)) => (
+                report.problems.len(),
+                report.render_problems(false).trim_end().to_owned(),
+            ),
+            other => (1, other.to_string()),
+        }
+    }
+}
+
+impl Reloader {
+    pub(super) fn new(state: Arc<GatewayState>, platforms: Arc<Platforms>, home: Home) -> Self {
+        let text = read(&home);
+        Reloader {
+            state,
+            platforms,
+            home,
+            current: Mutex::new(Current {
+                text,
+                problem: None,
+            }),
+        }
+    }
+
+    /// Serves requests until the gateway stops.
+    pub(super) async fn serve(self, mut requests: ReloadRequests) {
+        loop {
+            let request = tokio::select! {
+                request = requests.recv() => request,
+                () = self.state.stop.cancelled() => None,
+            };
+            let Some(request) = request else { return };
+            let done = self.reload(&request.cause, request.is_asked_for).await;
+            request.answer(done);
+        }
+    }
+
+    /// `is_forced` reads the file also where its text is the same: secrets may have changed.
+    async fn reload(&self, cause: &str, is_forced: bool) -> Reload {
+        let mut current = self.current.lock().await;
+        let text = read(&self.home);
+        if !is_forced && text.is_some() && text == current.text && current.problem.is_none() {
+            return Reload::Same;
+        }
+        let (replaced, text) = self.replace_settled(text, is_forced).await;
+        match replaced {
+            Ok(renewed) => {
+                let changed = match (&current.text, &text) {
+                    (Some(before), Some(now)) => changed_sections(before, now),
+                    _ => Vec::new(),
+                };
+                let was_broken = current.problem.take().is_some();
+                *current = Current {
+                    text,
+                    problem: None,
+                };
+                match changed.join(" ") {
+                    what if what.is_empty() => tracing::info!(cause, "reload"),
+                    what => tracing::info!(cause, changed = %what, "reload"),
+                }
+                self.state.tell_missing_keys().await;
+                for platform in &renewed {
+                    tracing::info!(%platform, "{platform} is connected again, because its settings changed");
+                }
+                if was_broken {
+                    self.tell_owners("config.toml is fine again and counts now.")
+                        .await;
+                }
+                Reload::Done { changed, renewed }
+            }
+            Err(problem) => {
+                let (count, problem) = problem.told();
+                tracing::error!(cause, "the running config stays as it was:\n{problem}");
+                if current.problem.as_ref() != Some(&problem) {
+                    self.tell_owners(&unchanged(count, &problem)).await;
+                }
+                current.problem = Some(problem.clone());
+                Reload::Refused(problem)
+            }
+        }
+    }
+
+    /// A file that is still being written gets a second look before its problem counts.
+    async fn replace_settled(
+        &self,
+        text: Option<toml::Table>,
+        is_forced: bool,
+    ) -> (Result<Vec<Platform>, Unchanged>, Option<toml::Table>) {
+        let replaced = self.replace().await;
+        if is_forced || replaced.is_ok() {
+            return (replaced, text);
+        }
+        tokio::time::sleep(STILL_WRITTEN).await;
+        match read(&self.home) {
+            now if now == text => (replaced, text),
+            now => (self.replace().await, now),
+        }
+    }
+
+    async fn replace(&self) -> Result<Vec<Platform>, Unchanged> {
+        let home = self.home.clone();
+        let load = move || CheckedConfig::load(&home, Secrets::Required);
+        let checked = tokio::task::spawn_blocking(load)
+            .await
+            .expect("reading a config does not panic")?;
+        if checked.config.telegram.is_none() && checked.config.discord.is_none() {
+            return Err(Unchanged::NoChannel);
+        }
+        let services = &self.state.services;
+        let (registry, _) = checked.registry(&self.home, &services.db).await?;
+        let before = services.snapshots.current();
+        let next = Snapshot::after(&before, &checked, Arc::new(registry));
+        let access = &next.config.access;
+        if access.limits != before.config.access.limits {
+            self.state
+                .paces
+                .send_replace(Arc::new(PersonPaces::new(&access.limits)));
+        }
+        let owners = access.owners.iter().filter_map(Destination::owner);
+        self.state.delivery.set_owners(owners.collect());
+        services.sessions.renew(next);
+        Ok(self.platforms.follow(&self.state))
+    }
+
+    async fn tell_owners(&self, text: &str) {
+        let rows = Arc::new(self.state.delivery.draft_for_owners(text));
+        let written = rows.clone();
+        let write = move |tx: &rusqlite::Transaction<'_>| {
+            outbox::insert(tx, &written, Source::default(), now_ms())
+        };
+        match self.state.services.db.write(write).await {
+            Ok(()) => self.state.delivery.submit_drafted(&rows),
+            Err(error) => tracing::warn!("the owners are not told about the config: {error}"),
+        }
+    }
+}
+
+fn read(home: &Home) -> Option<toml::Table> {
+    let text = std::fs::read_to_string(home.path().join("config.toml")).ok()?;
+    text.parse().ok()
+}
+
+/// The first lines of a problem are enough for a chat.
+fn unchanged(count: usize, problem: &str) -> String {
+    const MOST_LINES: usize = 12;
+    let lines: Vec<&str> = problem.lines().take(MOST_LINES).collect();
+    let problems = match count {
+        1 => "a problem".to_owned(),
+        count => format!("{count} problems"),
+    };
+    format!(
+        "config.toml was saved with {problems}, so the running config stays as it was. `parlor config check` shows the whole report, which begins:\n```\n{}\n```",
+        lines.join("\n").trim_end()
+    )
+}

@@ -1,0 +1,144 @@
+//! Requests to read the config anew, from whoever may make one, and their answers.
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::domain::Platform;
+
+/// Requests waiting to be served. When full, further ones wait.
+const WAITING: usize = 16;
+
+/// How a request ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reload {
+    /// The file is as it was.
+    Same,
+    Done {
+        /// Names of changed sections, such as `agents.rose`.
+        changed: Vec<String>,
+        /// Platforms that were connected anew.
+        renewed: Vec<Platform>,
+    },
+    /// Nothing changed, for this reason.
+    Refused(String),
+}
+
+/// Asks the gateway to read its config anew. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ReloadHandle {
+    requests: mpsc::Sender<ReloadRequest>,
+}
+
+#[derive(Debug)]
+pub struct ReloadRequest {
+    /// For the log: a file, a signal, a command.
+    pub cause: String,
+    /// A person or a signal asked; else a file changed.
+    pub is_asked_for: bool,
+    answer: oneshot::Sender<Reload>,
+}
+
+pub type ReloadRequests = mpsc::Receiver<ReloadRequest>;
+
+impl ReloadRequest {
+    pub fn answer(self, done: Reload) {
+        // The asker may have gone away.
+        drop(self.answer.send(done));
+    }
+}
+
+impl ReloadHandle {
+    pub fn new() -> (Self, ReloadRequests) {
+        let (requests, served) = mpsc::channel(WAITING);
+        (ReloadHandle { requests }, served)
+    }
+
+    /// Reads the config anew. `None`: the gateway stops.
+    pub async fn ask(&self, cause: impl Into<String>) -> Option<Reload> {
+        self.request(cause.into(), true).await
+    }
+
+    /// Reads the config anew if the file's text has changed. `None`: the gateway stops.
+    pub async fn file_changed(&self, file: impl Into<String>) -> Option<Reload> {
+        self.request(file.into(), false).await
+    }
+
+    async fn request(&self, cause: String, is_asked_for: bool) -> Option<Reload> {
+        let (answer, answered) = oneshot::channel();
+        let request = ReloadRequest {
+            cause,
+            is_asked_for,
+            answer,
+        };
+        self.requests.send(request).await.ok()?;
+        answered.await.ok()
+    }
+}
+
+/// Tables whose entries are named one by one.
+const BY_ENTRY: [&str; 4] = ["agents", "providers", "people", "peer_groups"];
+
+/// The sections that differ between two texts of the config.
+pub fn changed_sections(before: &toml::Table, now: &toml::Table) -> Vec<String> {
+    let mut changed = Vec::new();
+    for key in keys(before, now) {
+        match (before.get(key), now.get(key)) {
+            (before, now) if before == now => {}
+            (before, now) if BY_ENTRY.contains(&key) => {
+                let empty = toml::Table::new();
+                let table = |value: Option<&toml::Value>| {
+                    value
+                        .and_then(toml::Value::as_table)
+                        .unwrap_or(&empty)
+                        .clone()
+                };
+                let (before, now) = (table(before), table(now));
+                let entries = keys(&before, &now)
+                    .into_iter()
+                    .filter(|entry| before.get(*entry) != now.get(*entry));
+                changed.extend(entries.map(|entry| format!("{key}.{entry}")));
+            }
+            _ => changed.push(key.to_owned()),
+        }
+    }
+    changed
+}
+
+fn keys<'a>(before: &'a toml::Table, now: &'a toml::Table) -> Vec<&'a str> {
+    let mut keys: Vec<&str> = before
+        .keys()
+        .chain(now.keys())
+        .map(String::as_str)
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_sections_are_named() {
+        let check = |before: &str, now: &str, expected: &[&str]| {
+            let (before, now) = (before.parse().unwrap(), now.parse().unwrap());
+            assert_eq!(changed_sections(&before, &now), expected);
+        };
+        check("a = 1", "a = 1", &[]);
+        check(
+            "default_agent = \"main\"",
+            "default_agent = \"rose\"",
+            &["default_agent"],
+        );
+        check(
+            "[agents.rose]\n[agents.ada]\nname = \"Ada\"",
+            "[agents.ada]\nname = \"A\"\n[agents.dot]",
+            &["agents.ada", "agents.dot", "agents.rose"],
+        );
+        check(
+            "",
+            "[telegram]\n[[bindings]]\nagent = \"x\"",
+            &["bindings", "telegram"],
+        );
+    }
+}

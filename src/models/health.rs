@@ -1,0 +1,166 @@
+//! Providers that refuse or cannot be reached, and those that answer again, so that owners can be
+//! told once about each change. In memory; the store knows what was told before a restart.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{ModelError, Unanswered, Unavailable};
+use crate::config::ModelRef;
+
+/// Providers and models kept in mind. A config names far fewer.
+const MOST_SUBJECTS: usize = 1_000;
+
+/// What is known about providers. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Health {
+    // A plain lock: every section is a look-up or an insert, and none awaits.
+    known: Arc<Mutex<BTreeMap<String, Known>>>,
+}
+
+struct Known {
+    trouble: Option<Unanswered>,
+    is_told: bool,
+}
+
+/// The state of a provider, or of one of its models, that may be news.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
+    /// `openai`, or `openai/gpt-9` if only this model is refused.
+    pub subject: String,
+    /// None: a model has answered.
+    pub trouble: Option<Unanswered>,
+}
+
+impl Health {
+    pub(super) fn failed(&self, failure: &Unanswered) {
+        let Some(subject) = subject(failure) else {
+            return;
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = known.get(&subject).is_some_and(|known| {
+            known
+                .trouble
+                .as_ref()
+                .is_some_and(|trouble| trouble.error == failure.error)
+        });
+        if !is_known && (known.len() < MOST_SUBJECTS || known.contains_key(&subject)) {
+            let trouble = Some(failure.clone());
+            known.insert(
+                subject,
+                Known {
+                    trouble,
+                    is_told: false,
+                },
+            );
+        }
+    }
+
+    /// The first answer of a process counts too: a trouble may have been told by an earlier one.
+    pub(super) fn answered(&self, model: &ModelRef) {
+        let ModelRef::Of { provider, .. } = model else {
+            return;
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for subject in [provider.clone(), model.to_string()] {
+            let is_known = known
+                .get(&subject)
+                .is_some_and(|known| known.trouble.is_none());
+            if !is_known && (known.len() < MOST_SUBJECTS || known.contains_key(&subject)) {
+                known.insert(
+                    subject,
+                    Known {
+                        trouble: None,
+                        is_told: false,
+                    },
+                );
+            }
+        }
+    }
+
+    pub(super) fn news(&self) -> Vec<News> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let untold = known.iter().filter(|(_, known)| !known.is_told);
+        untold
+            .map(|(subject, known)| News {
+                subject: subject.clone(),
+                trouble: known.trouble.clone(),
+            })
+            .collect()
+    }
+
+    /// Takes news off the list, unless they have changed meanwhile.
+    pub(super) fn told(&self, news: &News) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get_mut(&news.subject)
+            && known.trouble == news.trouble
+        {
+            known.is_told = true;
+        }
+    }
+}
+
+/// Whom a failure says something about. Trouble that passes by itself is about nobody.
+fn subject(failure: &Unanswered) -> Option<String> {
+    let ModelRef::Of { provider, .. } = &failure.model else {
+        return None;
+    };
+    match &failure.error {
+        ModelError::Unavailable(Unavailable::NoSuchModel(_) | Unavailable::NotAllowed(_)) => {
+            Some(failure.model.to_string())
+        }
+        ModelError::Unavailable(_) | ModelError::Unreachable(_) => Some(provider.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(error: Unavailable) -> Unanswered {
+        Unanswered {
+            model: "openai/gpt".parse().expect("a model"),
+            error: ModelError::Unavailable(error),
+            detail: None,
+        }
+    }
+
+    fn told(health: &Health) -> Vec<(String, bool)> {
+        let news = health.news();
+        news.iter().for_each(|news| health.told(news));
+        news.into_iter()
+            .map(|news| (news.subject, news.trouble.is_some()))
+            .collect()
+    }
+
+    #[test]
+    fn a_change_is_news_once() {
+        let health = Health::default();
+        health.failed(&failure(Unavailable::KeyRejected(401)));
+        health.failed(&failure(Unavailable::KeyRejected(401)));
+        assert_eq!(told(&health), [("openai".to_owned(), true)]);
+        health.failed(&failure(Unavailable::KeyRejected(401)));
+        assert_eq!(told(&health), []);
+        health.failed(&failure(Unavailable::NoSuchModel(404)));
+        assert_eq!(told(&health), [("openai/gpt".to_owned(), true)]);
+        health.answered(&"openai/gpt".parse().expect("a model"));
+        let both = [
+            ("openai".to_owned(), false),
+            ("openai/gpt".to_owned(), false),
+        ];
+        assert_eq!(told(&health), both);
+        health.answered(&"openai/gpt".parse().expect("a model"));
+        assert_eq!(told(&health), []);
+    }
+
+    #[test]
+    fn trouble_that_passes_is_no_news() {
+        let health = Health::default();
+        health.failed(&Unanswered {
+            error: ModelError::Overloaded,
+            ..failure(Unavailable::WebPage)
+        });
+        health.answered(&ModelRef::Demo);
+        assert_eq!(health.news(), []);
+    }
+}

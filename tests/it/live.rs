@@ -1,0 +1,306 @@
+//! A config that counts when it is saved: what changes at once, what is refused, and that nothing is
+//! lost meanwhile.
+
+use std::fs;
+use std::path::Path;
+
+use parlor::gateway::Gateway;
+use parlor::home::Reload;
+
+use crate::support::House;
+use crate::support::fake_model::{Dialect, FakeModel, Script};
+use crate::support::fake_telegram::{ALICE, BOB};
+use crate::support::house::Process;
+
+/// Alice owns the house, and the topic belongs to an agent.
+fn with_topic_of(agent: &str) -> String {
+    format!(
+        "[access]\nowners = [\"telegram:111\"]\nrequire_mention = false\n\
+         [agents.main]\n[agents.rose]\nname = \"Rose\"\n[agents.ada]\nname = \"Ada\"\n\
+         [[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nagent = \"{agent}\"\n"
+    )
+}
+
+/// Every agent answers with its name.
+fn names(house: &House) {
+    house.model.answer_with(|request| {
+        let name = ["Rose", "Ada", "Dot", "Main"]
+            .into_iter()
+            .find(|name| request.system.starts_with(&format!("You are {name}")));
+        Script::text(name.unwrap_or("Nobody"))
+    });
+}
+
+async fn reloaded(gateway: &Gateway) -> Vec<String> {
+    match gateway.reload("a test").await {
+        Some(Reload::Done { changed, .. }) => changed,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn agents_bindings_and_owners_count_without_a_restart() {
+    let house = House::new(&with_topic_of("rose")).await;
+    let gateway = house.open().await;
+    names(&house);
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    topic.says(BOB, "hi").await;
+    house.settled(&gateway).await;
+    assert_eq!(topic.texts(), ["Rose"]);
+    let polls = house.telegram.calls("getMe").len();
+
+    let dot = with_topic_of("dot") + "[agents.dot]\nname = \"Dot\"\n";
+    house.configure("", &dot.replace("telegram:111", "telegram:222"));
+    assert_eq!(
+        reloaded(&gateway).await,
+        ["access", "agents.dot", "bindings"]
+    );
+    topic.says(BOB, "hi again").await;
+    house.settled(&gateway).await;
+    assert_eq!(topic.texts(), ["Rose", "Dot"]);
+    // Bob is an owner now and Alice is not.
+    topic.says(ALICE, "/reload").await;
+    house.settled(&gateway).await;
+    topic.says(BOB, "/reload").await;
+    house.settled(&gateway).await;
+    insta::assert_snapshot!(topic.texts()[2..].join("\n"), @"
+    Only owners can reload the config.
+    The config is reloaded. Nothing in it has changed.
+    ");
+    assert_eq!(house.telegram.calls("getMe").len(), polls, "connected once");
+    house.close(gateway).await;
+}
+
+#[tokio::test]
+async fn a_provider_is_replaced_for_the_next_message() {
+    let house = House::new(&with_topic_of("rose")).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    topic.says(BOB, "one").await;
+    house.settled(&gateway).await;
+    let other = FakeModel::start().await;
+    let path = house.home.path().join("config.toml");
+    let written = fs::read_to_string(&path).expect("a config");
+    let moved = written.replace(
+        &house.model.base_url(Dialect::OpenAi),
+        &other.base_url(Dialect::OpenAi),
+    );
+    house.write("config.toml", &moved);
+    assert_eq!(reloaded(&gateway).await, ["providers.fake"]);
+    topic.says(BOB, "two").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.model.journal().len(), 1);
+    assert_eq!(other.journal().len(), 1);
+    house.close(gateway).await;
+}
+
+/// The running config stays, owners are told once, and told again when the file is fine.
+#[tokio::test]
+async fn a_file_with_a_problem_changes_nothing_and_is_told_once() {
+    let house = House::new(&with_topic_of("rose")).await;
+    let gateway = house.open().await;
+    names(&house);
+    let (owner, topic) = (
+        house.telegram.dm(ALICE),
+        house.telegram.forum(-1001).topic(5, "Five"),
+    );
+    house.configure("", &with_topic_of("adda"));
+    for _ in 0..3 {
+        let refused = gateway.reload("a test").await;
+        assert!(
+            matches!(&refused, Some(Reload::Refused(problem)) if problem.contains("unknown agent `adda`")),
+            "{refused:?}"
+        );
+    }
+    house.settled(&gateway).await;
+    let told = owner.texts();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("config.toml:") && told[0].contains("adda"),
+        "{}",
+        told[0]
+    );
+    topic.says(BOB, "hi").await;
+    house.settled(&gateway).await;
+    assert_eq!(topic.texts(), ["Rose"]);
+    // Without a platform there would be nothing to listen to.
+    house.write("config.toml", "");
+    assert!(matches!(
+        gateway.reload("a test").await,
+        Some(Reload::Refused(_))
+    ));
+    house.configure("", &with_topic_of("ada"));
+    reloaded(&gateway).await;
+    topic.says(BOB, "hi").await;
+    house.settled(&gateway).await;
+    assert_eq!(topic.texts(), ["Rose", "Ada"]);
+    assert_eq!(owner.texts().len(), 3, "{:?}", owner.texts());
+    house.close(gateway).await;
+}
+
+/// Only the platform whose settings changed is connected again, and no message is lost.
+#[tokio::test]
+async fn a_platform_is_connected_again_when_its_own_settings_change() {
+    let house = House::new(
+        &(with_topic_of("rose")
+            + "[[bindings]]\nmatch = \"discord:guild:8001\"\nagent = \"ada\"\n"),
+    )
+    .await;
+    let discord = house.add_discord("").await;
+    let channel = discord.guild(8001, "Garden").text_channel(501, "general");
+    let gateway = house.open_with(&discord).await;
+    names(&house);
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    let identified = discord.identifies();
+    house.configure_telegram("nicknames = [\"Parlie\"]");
+    match gateway.reload("a test").await {
+        Some(Reload::Done { changed, renewed }) => {
+            assert_eq!(changed, ["telegram"]);
+            assert_eq!(renewed.len(), 1);
+        }
+        other => panic!("{other:?}"),
+    }
+    for number in 1..=20 {
+        topic.says(BOB, &format!("message {number}")).await;
+    }
+    channel
+        .says(crate::support::fake_discord::BOB, "hello")
+        .await;
+    channel.wait_for_sent(1).await;
+    house
+        .telegram
+        .wait_until(|journal| !journal.sent().is_empty())
+        .await;
+    house.settled(&gateway).await;
+    let asked: String = house
+        .model
+        .journal()
+        .iter()
+        .map(|request| request.last_text().to_owned())
+        .collect::<Vec<_>>()
+        .join("\n");
+    for number in 1..=20 {
+        assert!(asked.contains(&format!("message {number}")), "{number}");
+    }
+    assert_eq!(discord.identifies(), identified, "Discord did not notice");
+    house.close(gateway).await;
+}
+
+/// Many reloads under load: every message is answered once, by an agent of the old or the new config.
+#[tokio::test]
+async fn reloads_under_load_lose_nothing() {
+    let house = House::new(&with_topic_of("rose")).await;
+    let gateway = house.open().await;
+    names(&house);
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    let path = house.home.path().join("config.toml");
+    let versions: Vec<String> = ["rose", "ada"]
+        .map(|agent| {
+            house.configure("", &with_topic_of(agent));
+            fs::read_to_string(&path).expect("a config")
+        })
+        .to_vec();
+    let mut sent = 0;
+    for round in 0..200 {
+        house.write("config.toml", &versions[round % 2]);
+        gateway.reload("a test").await;
+        if round % 4 == 0 {
+            topic.says(BOB, &format!("question {round}")).await;
+            sent += 1;
+        }
+    }
+    house.settled(&gateway).await;
+    let kept = "SELECT count(*) || ' ' || count(DISTINCT text) FROM messages WHERE kind = 'person'";
+    assert_eq!(house.ask(kept), format!("{sent} {sent}"));
+    let answered = "SELECT count(*) FROM messages WHERE kind = 'agent'";
+    assert_eq!(house.ask(answered), topic.texts().len().to_string());
+    let open = "SELECT count(*) FROM inbox WHERE state <> 'done'";
+    assert_eq!(house.ask(open), "0");
+    assert!(
+        topic
+            .texts()
+            .iter()
+            .all(|text| text == "Rose" || text == "Ada")
+    );
+    house.close(gateway).await;
+}
+
+/// The ways of programs to save a file.
+fn save(way: &str, path: &Path, text: &str) {
+    let beside = path.with_extension("toml~");
+    match way {
+        "in place" => fs::write(path, text),
+        "renamed over it" => fs::write(&beside, text).and_then(|()| fs::rename(&beside, path)),
+        "moved away and written anew" => {
+            fs::rename(path, &beside).and_then(|()| fs::write(path, text))
+        }
+        "in pieces" => {
+            let (one, two) = text.split_at(text.len() / 2);
+            fs::write(path, one).and_then(|()| {
+                use std::io::Write;
+                let mut file = fs::OpenOptions::new().append(true).open(path)?;
+                file.write_all(two.as_bytes())
+            })
+        }
+        "with CRLF" => fs::write(path, text.replace('\n', "\r\n")),
+        other => panic!("{other}"),
+    }
+    .expect("the file can be saved");
+}
+
+/// The real binary notices every way of saving by itself, and its own reading is no save.
+#[tokio::test]
+async fn a_saved_file_is_noticed_however_it_is_saved() {
+    let house = House::new(&with_topic_of("rose")).await;
+    names(&house);
+    let process = Process::start(house.home.path(), &["run"]);
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    topic.says(BOB, "hi").await;
+    topic.wait_for_sent(1).await;
+    let path = house.home.path().join("config.toml");
+    let written = fs::read_to_string(&path).expect("a config");
+    let ways = [
+        "in place",
+        "renamed over it",
+        "moved away and written anew",
+        "in pieces",
+        "with CRLF",
+    ];
+    for (number, way) in ways.into_iter().enumerate() {
+        let agent = ["ada", "rose"][number % 2];
+        let text = written
+            .replace("agent = \"rose\"", &format!("agent = \"{agent}\""))
+            .replace(
+                "[agents.main]\n",
+                &format!("[agents.main]\nname = \"Main{number}\"\n"),
+            );
+        save(way, &path, &text);
+        process
+            .wait_for_log_lines("cause=\"config.toml\"", number + 1)
+            .await;
+        topic.says(BOB, way).await;
+        let answered = topic.wait_for_sent(number + 2).await;
+        let expected = if agent == "ada" { "Ada" } else { "Rose" };
+        assert_eq!(answered.text, expected, "{way}");
+    }
+    house.write("agents/rose/SOUL.md", "Be brief.");
+    process.wait_for_log("cause=\"SOUL.md\"").await;
+    let log = process.log();
+    assert_eq!(log.matches("SOUL.md").count(), 1, "{log}");
+    assert_eq!(process.stop().await, 0);
+}
+
+#[tokio::test]
+async fn sighup_has_the_config_read_anew() {
+    let house = House::new(&with_topic_of("rose")).await;
+    names(&house);
+    let process = Process::start(house.home.path(), &["run"]);
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    topic.says(BOB, "hi").await;
+    topic.wait_for_sent(1).await;
+    process.hang_up().await;
+    process.wait_for_log("SIGHUP").await;
+    topic.says(BOB, "still there").await;
+    topic.wait_for_sent(2).await;
+    assert_eq!(process.stop().await, 0);
+}

@@ -1,0 +1,629 @@
+//! The manners of the command line: help, version, aliases, completions, manual pages, quiet and
+//! talkative output, tables in a narrow terminal.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use tokio::io::AsyncWriteExt;
+
+use crate::cli::{Ran, fresh_home, run, run_with_input};
+use crate::support::house::parlor;
+
+/// Runs with more in the environment.
+async fn run_in(home: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Ran {
+    let output = parlor(home)
+        .envs(environment.iter().copied())
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .expect("it runs");
+    let text = |bytes: Vec<u8>| {
+        let text = String::from_utf8(bytes).expect("text");
+        text.replace(&home.display().to_string(), "HOME")
+    };
+    Ran {
+        code: output.status.code().expect("by itself"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+#[tokio::test]
+async fn help_lists_every_verb() {
+    let home = tempfile::tempdir().expect("a folder");
+    let help = run(home.path(), &["--help"]).await.stdout;
+    assert_snapshot!(help, @r#"
+    One bot, a room for every agent: a chat gateway that gives each topic to its own
+    agent.
+
+    Usage: parlor [OPTIONS] [COMMAND]
+
+    Commands:
+      run          Run the gateway until Ctrl-C (the default without a command)
+      chat         Talk to the agents in this terminal
+      ask          Ask one question and print the answer, for scripts
+      init         Write a home folder with three agents; existing files are kept
+      config       Check config.toml; print a schema of it for editors
+      route        Explain who answers where
+      agent        List, add, change and remove agents [alias: agents]
+      skill        List skills, and check how they are written [alias: skills]
+      remember     Give an agent something to remember
+      recall       Search memories: those of an agent, or the global ones
+      memory       List, export and import memories [alias: memories]
+      pair         Let people in by their code, list them, take it back
+      security     Look for things that are more open than they may seem
+      failed       List messages that could not be delivered, resend or drop them
+      usage        Show tokens and costs by agent, place, person and model
+      version      Show version, commit, database schema and platform
+      completions  Print the completion script of a shell
+      man          Print the manual page, or write a page for every verb
+      help         Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Options everywhere:
+          --home <DIR>    Folder with config, agents and data [default: ~/.parlor]
+                          [env: PARLOR_HOME]
+          --color <WHEN>  Colours: auto, always or never [default: auto]
+      -q, --quiet         Print results and errors only: no remarks, no warnings
+      -v, --verbose...    Log more: -v for debugging, -vv for everything
+
+    Examples:
+      parlor init                      write a home folder to begin with
+      parlor chat                      talk to the agents in this terminal
+      parlor run                       connect to Telegram and Discord
+      parlor help agent                the verbs for agents
+    "#);
+    assert_eq!(run(home.path(), &["help"]).await.stdout, help);
+    assert_eq!(run(home.path(), &["frobnicate"]).await.code, 2);
+}
+
+#[tokio::test]
+async fn help_of_a_verb_has_examples() {
+    let home = tempfile::tempdir().expect("a folder");
+    let help = run(home.path(), &["help", "agent", "add"]).await.stdout;
+    assert_snapshot!(help, @r#"
+    Add an agent to config.toml, with files to begin with
+
+    Usage: parlor agent add [OPTIONS] [ID]
+
+    Arguments:
+      [ID]  Id that people type: a-z, 0-9 and hyphens. In a terminal, whatever is
+            missing is asked for
+
+    Options:
+          --name <NAME>         Name that people see [default: the id with a capital
+                                letter]
+          --emoji <EMOJI>       Emoji before the name
+          --personality <TEXT>  What the agent is like, in a sentence or more;
+                                becomes its SOUL.md
+          --model <MODEL>       Model, as provider/model [default: default_model of
+                                the config]
+          --skills <NAMES>      Skills with commas between them, "" for none
+                                [default: all of skills/]
+          --bind <PLACE>        Place of its own, as /whoami shows it; may be given
+                                several times
+          --json                Print the result as JSON
+      -h, --help                Print help
+
+    Options everywhere:
+          --home <DIR>    Folder with config, agents and data [default: ~/.parlor]
+                          [env: PARLOR_HOME]
+          --color <WHEN>  Colours: auto, always or never [default: auto]
+      -q, --quiet         Print results and errors only: no remarks, no warnings
+      -v, --verbose...    Log more: -v for debugging, -vv for everything
+
+    Examples:
+      parlor agent add
+      parlor agent add Dot --emoji 🦔 --personality 'Short and dry.'
+      parlor agent add scribe --model openai/gpt-5.4 --skills minutes
+      parlor agent add desk --bind telegram:topic:-1001234567890:101
+    "#);
+    assert_eq!(
+        run(home.path(), &["agent", "add", "--help"]).await.stdout,
+        help
+    );
+}
+
+#[test]
+fn every_help_fits_eighty_columns() {
+    fn wide(command: &mut clap::Command, found: &mut Vec<String>) {
+        let texts = [
+            command.render_help().to_string(),
+            command.render_long_help().to_string(),
+        ];
+        let lines = texts.iter().flat_map(|text| text.lines());
+        found.extend(
+            lines
+                .filter(|line| line.chars().count() > 80)
+                .map(|line| format!("{}: {line}", command.get_name())),
+        );
+        for verb in command.get_subcommands_mut() {
+            wide(verb, found);
+        }
+    }
+    let mut command = parlor::cli::command();
+    command.build();
+    let mut found = Vec::new();
+    wide(&mut command, &mut found);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[tokio::test]
+async fn version_tells_builds_apart() {
+    let home = tempfile::tempdir().expect("a folder");
+    let told = run(home.path(), &["version"]).await.stdout;
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[0], format!("parlor {}", env!("CARGO_PKG_VERSION")));
+    assert!(lines[1].starts_with("commit: "), "{told}");
+    let schemas = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations"))
+        .expect("migrations")
+        .count();
+    assert_eq!(lines[2], format!("database schema: {schemas}"));
+    assert!(
+        lines[3].contains(std::env::consts::ARCH) && lines[3].contains(std::env::consts::OS),
+        "{told}"
+    );
+    let short = run(home.path(), &["--version"]).await.stdout;
+    assert!(
+        short.starts_with(&format!("parlor {} (", env!("CARGO_PKG_VERSION"))),
+        "{short}"
+    );
+    assert!(!home.path().join("parlor.db").exists(), "nothing is made");
+}
+
+#[tokio::test]
+async fn nouns_and_short_verbs_of_other_programs_work() {
+    let home = fresh_home().await;
+    let listed = run(home.path(), &["agent", "list"]).await;
+    assert_eq!(listed.code, 0);
+    for same in [
+        &["agents"][..],
+        &["agent"],
+        &["agents", "ls"],
+        &["agent", "ls"],
+    ] {
+        assert_eq!(
+            run(home.path(), same).await.stdout,
+            listed.stdout,
+            "{same:?}"
+        );
+    }
+    let shown = run(home.path(), &["agent", "show", "rose"]).await;
+    assert!(
+        shown.stdout.starts_with("🌹 Rose (rose)"),
+        "{}",
+        shown.stdout
+    );
+    assert_eq!(
+        run(home.path(), &["skills", "-a", "rose"]).await.code,
+        2,
+        "`skills` alone lists, and options belong to `skill list`"
+    );
+    assert_eq!(
+        run(home.path(), &["skill", "ls", "-a", "rose"]).await.code,
+        0
+    );
+    assert_eq!(run(home.path(), &["failed", "--json"]).await.stdout, "[]\n");
+    assert_eq!(run(home.path(), &["agent", "rm", "ada"]).await.code, 0);
+}
+
+#[tokio::test]
+async fn habits_get_a_hint() {
+    let home = fresh_home().await;
+    let told = async |arguments: &[&str]| {
+        let ran = run(home.path(), arguments).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments:?}");
+        ran.stderr
+    };
+    assert_snapshot!(told(&["start"]).await, @"
+    error: there is no `parlor start`
+    hint: `parlor run` starts the gateway
+    ");
+    assert_snapshot!(told(&["config", "show"]).await, @"
+    error: there is no `parlor config show`
+    hint: the config is the file config.toml in the home folder; edit it, then run `parlor config check`
+    ");
+    assert!(told(&["agnet"]).await.contains("agent"), "a near miss");
+}
+
+/// One message, whichever verb comes first.
+#[tokio::test]
+async fn every_verb_says_the_same_without_a_home() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = folder.path().join("home");
+    for arguments in [
+        &["agent", "list"][..],
+        &["agent", "add", "dot"],
+        &["skills"],
+        &["skill", "check"],
+        &["pair", "list"],
+        &["pair", "ABCD2345"],
+        &["usage"],
+        &["failed"],
+        &["recall", "tea"],
+        &["remember", "tea"],
+        &["memory", "list"],
+        &["security", "check"],
+        &["config", "check"],
+        &["route", "explain", "local:home"],
+    ] {
+        let ran = run(&home, arguments).await;
+        assert_eq!(
+            (ran.code, ran.stderr.as_str()),
+            (
+                1,
+                "error: There is no config file at HOME/config.toml. Run `parlor init` to write one.\n"
+            ),
+            "{arguments:?}"
+        );
+    }
+    assert!(!home.exists(), "nothing is made");
+}
+
+#[tokio::test]
+async fn errors_are_json_where_json_was_asked_for() {
+    let home = fresh_home().await;
+    let error = async |arguments: &[&str], code: i32| {
+        let ran = run(home.path(), arguments).await;
+        assert_eq!((ran.code, ran.stderr.as_str()), (code, ""), "{arguments:?}");
+        ran.stdout
+    };
+    assert_snapshot!(error(&["agent", "info", "ros", "--json"], 2).await, @r#"
+    {
+      "error": {
+        "message": "no agent is called ros. Did you mean rose?",
+        "hint": null,
+        "exit_code": 2
+      }
+    }
+    "#);
+    assert_snapshot!(error(&["failed", "retry", "--json"], 1).await, @r#"
+    {
+      "error": {
+        "message": "no undelivered message is meant by this",
+        "hint": "`parlor failed` lists undelivered messages",
+        "exit_code": 1
+      }
+    }
+    "#);
+    assert_snapshot!(error(&["usage", "--json", "--sinse"], 2).await, @r#"
+    {
+      "error": {
+        "message": "unexpected argument '--sinse' found",
+        "hint": "a similar argument exists: '--since'",
+        "exit_code": 2
+      }
+    }
+    "#);
+    assert_snapshot!(error(&["start", "--json"], 2).await, @r#"
+    {
+      "error": {
+        "message": "there is no `parlor start`",
+        "hint": "`parlor run` starts the gateway",
+        "exit_code": 2
+      }
+    }
+    "#);
+}
+
+/// The words of people that look like a flag do not make it JSON.
+#[tokio::test]
+async fn words_behind_two_hyphens_are_no_flags() {
+    let home = fresh_home().await;
+    let ran = run(home.path(), &["remember", "--", "--json", "is a flag"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "1\n"));
+    assert!(ran.stderr.contains("remembers"), "{}", ran.stderr);
+}
+
+#[tokio::test]
+async fn quiet_leaves_remarks_out() {
+    let home = fresh_home().await;
+    let loud = run(home.path(), &["remember", "tea"]).await;
+    assert!(loud.stderr.contains("remembers"), "{}", loud.stderr);
+    for quiet in [
+        &["-q", "remember", "tea"][..],
+        &["remember", "tea", "--quiet"],
+    ] {
+        let ran = run(home.path(), quiet).await;
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{quiet:?}");
+    }
+    let failed = run(home.path(), &["-q", "agent", "info", "ros"]).await;
+    assert!(failed.stderr.starts_with("error: "), "{}", failed.stderr);
+}
+
+#[tokio::test]
+async fn more_and_less_is_logged_when_asked() {
+    let home = fresh_home().await;
+    let logged = async |environment: &[(&str, &str)], flags: &[&str]| {
+        let mut command = parlor(home.path());
+        command.envs(environment.iter().copied()).args(flags);
+        command.arg("chat").stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        stdin.write_all(b"hello\n").await.expect("it reads");
+        drop(stdin);
+        let output = child.wait_with_output().await.expect("it ends");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    assert_eq!(logged(&[], &[]).await, "");
+    assert!(logged(&[], &["-v"]).await.contains("DEBUG"));
+    assert!(
+        logged(&[("PARLOR_LOG", "debug")], &[])
+            .await
+            .contains("DEBUG")
+    );
+    assert_eq!(
+        logged(&[("PARLOR_LOG", "debug")], &["-q"]).await,
+        "",
+        "a flag wins"
+    );
+}
+
+#[tokio::test]
+async fn a_log_variable_that_means_nothing_is_told() {
+    let home = fresh_home().await;
+    let environment = [("PARLOR_LOG", "nonsense")];
+    let ran = run_in(home.path(), &environment, &["agent", "list"]).await;
+    assert_eq!(ran.code, 0);
+    assert_snapshot!(ran.stderr, @"note: `nonsense` in PARLOR_LOG means nothing and is left out. Write a level (off, error, warn, info, debug, trace), or one part with its level, such as parlor::routing=debug");
+}
+
+/// What a shell gets at Tab behind these words.
+async fn completed(home: &Path, words: &[&str]) -> Vec<String> {
+    let index = (words.len() - 1).to_string();
+    let environment = [
+        ("PARLOR_COMPLETE", "bash"),
+        ("_CLAP_COMPLETE_INDEX", index.as_str()),
+        ("_CLAP_COMPLETE_COMP_TYPE", "9"),
+        ("_CLAP_COMPLETE_SPACE", "false"),
+        ("_CLAP_IFS", "\n"),
+    ];
+    let arguments: Vec<&str> = [&["--"], words].concat();
+    let ran = run_in(home, &environment, &arguments).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{words:?}");
+    ran.stdout.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn shells_complete_verbs_agents_and_places() {
+    let home = fresh_home().await;
+    run_with_input(home.path(), &["chat", "--topic", "garden"], "hello\n").await;
+    let check = async |words: &[&str], expected: &[&str]| {
+        assert_eq!(completed(home.path(), words).await, expected, "{words:?}");
+    };
+    check(&["parlor", "agent", "inf"], &["info"]).await;
+    check(&["parlor", "agent", "info", "r"], &["rose"]).await;
+    check(&["parlor", "recall", "-a", ""], &["main", "rose", "ada"]).await;
+    check(
+        &["parlor", "route", "explain", "local:"],
+        &["local:home:garden"],
+    )
+    .await;
+    check(&["parlor", "agent", "restore", "ada"], &[]).await;
+    run(home.path(), &["agent", "remove", "ada"]).await;
+    let archives = completed(home.path(), &["parlor", "agent", "restore", "ada"]).await;
+    assert!(
+        archives.len() == 1 && archives[0].starts_with("ada-"),
+        "{archives:?}"
+    );
+}
+
+/// The line may name another home, and a home that is missing or broken is no reason to say
+/// anything.
+#[tokio::test]
+async fn completion_is_silent_and_changes_nothing() {
+    let home = fresh_home().await;
+    let named = home.path().display().to_string();
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("home");
+    assert_eq!(
+        completed(&missing, &["parlor", "agent", "info", "r"]).await,
+        Vec::<String>::new()
+    );
+    let elsewhere = ["parlor", "--home", &named, "agent", "info", "r"];
+    assert_eq!(completed(&missing, &elsewhere).await, ["rose"]);
+    assert!(!missing.exists());
+    std::fs::write(home.path().join("parlor.db"), "no database").expect("writes");
+    assert_eq!(
+        completed(home.path(), &["parlor", "route", "explain", "local:"]).await,
+        Vec::<String>::new()
+    );
+    std::fs::write(home.path().join("config.toml"), "[agents").expect("writes");
+    completed(home.path(), &["parlor", "agent", "info", "r"]).await;
+}
+
+#[tokio::test]
+async fn every_shell_has_a_script() {
+    let home = tempfile::tempdir().expect("a folder");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = run(home.path(), &["completions", shell]).await;
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{shell}");
+        assert!(
+            ran.stdout.contains("PARLOR_COMPLETE") && ran.stdout.contains("parlor"),
+            "{shell}: {}",
+            ran.stdout
+        );
+    }
+    assert_eq!(run(home.path(), &["completions", "csh"]).await.code, 2);
+}
+
+#[tokio::test]
+async fn every_verb_has_a_manual_page() {
+    let home = tempfile::tempdir().expect("a folder");
+    let main = run(home.path(), &["man"]).await.stdout;
+    assert!(main.starts_with(".ie"), "{main}");
+    let folder = home.path().join("man1");
+    let out = folder.display().to_string();
+    let ran = run(home.path(), &["man", "--out", &out]).await;
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for page in ["parlor.1", "parlor-agent.1", "parlor-agent-add.1"] {
+        let text = std::fs::read_to_string(folder.join(page)).expect(page);
+        assert!(text.contains(".SH NAME"), "{page}: {text}");
+    }
+    let add = std::fs::read_to_string(folder.join("parlor-agent-add.1")).expect("a page");
+    assert!(add.contains("night") || add.contains("Examples"), "{add}");
+}
+
+/// Nothing is cut in the middle of a number or an id.
+#[tokio::test]
+async fn tables_fit_a_narrow_terminal() {
+    let home = fresh_home().await;
+    run_with_input(home.path(), &["chat", "--topic", "writing"], "hello\n").await;
+    run(home.path(), &["agent", "remove", "ada"]).await;
+    let narrow = [("COLUMNS", "60")];
+    for arguments in [
+        &["agent", "list"][..],
+        &["agent", "archive", "list"],
+        &["skill", "list"],
+        &["usage"],
+    ] {
+        let told = run_in(home.path(), &narrow, arguments).await.stdout;
+        assert!(
+            told.lines().all(|line| line.chars().count() <= 60),
+            "{arguments:?}\n{told}"
+        );
+    }
+    let agents = run_in(home.path(), &narrow, &["agent", "list"])
+        .await
+        .stdout;
+    assert_snapshot!(agents.replace(|c: char| c.is_ascii_digit(), "0"), @"
+    ID    NAME     MODEL  SKILLS  PLACES  MEMORIES  STATE
+    main  ☕ Main  demo        0       0         0  default
+    rose  🌹 Rose  demo        0       0         0
+    ada                        0       0         0  archived as
+                                                    ada-
+                                                    00000000-
+                                                    000000
+    ");
+    assert_snapshot!(run_in(home.path(), &narrow, &["skill", "list"]).await.stdout, @"
+    AGENT  SKILL           FROM   USABLE  WHY
+    main   thread-summary  pool   yes     it has the whole pool
+    rose   thread-summary  pool   yes     it has the whole pool
+    rose   tighten         local  yes     it is its own
+    ");
+    let wide = run_in(home.path(), &[("COLUMNS", "200")], &["skill", "list"]).await;
+    assert_eq!(
+        wide.stdout,
+        run(home.path(), &["skill", "list"]).await.stdout
+    );
+}
+
+#[tokio::test]
+async fn a_name_becomes_an_id() {
+    let home = fresh_home().await;
+    let ran = run(home.path(), &["agent", "add", "Night Desk"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        ran.stdout
+            .ends_with("Night Desk (night-desk) is in config.toml.\n"),
+        "{}",
+        ran.stdout
+    );
+    assert_snapshot!(ran.stderr, @"Next: `parlor chat --agent night-desk` talks to it.");
+    assert_eq!(
+        run(
+            home.path(),
+            &["agent", "add", "night-desk", "--name", "Dot"]
+        )
+        .await
+        .code,
+        1
+    );
+}
+
+/// A terminal at which all answers are typed already.
+fn terminal_with(typed: &str) -> (std::fs::File, Stdio) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::io::Write;
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&ours).expect("it is ours");
+    unlockpt(&ours).expect("it opens");
+    let path = ptsname(&ours, Vec::new()).expect("it has a name");
+    let path = path.into_string().expect("text");
+    let theirs = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .expect("the other side");
+    let mut ours = std::fs::File::from(ours);
+    ours.write_all(typed.as_bytes()).expect("it takes them");
+    (ours, Stdio::from(theirs))
+}
+
+#[tokio::test]
+async fn adding_an_agent_at_a_terminal_asks_for_each_thing() {
+    let home = fresh_home().await;
+    let (_terminal, stdin) = terminal_with("Rose\nDot\n🦔\nDry as dust.\n\nlocal:home:dots\n");
+    let output = parlor(home.path())
+        .args(["agent", "add"])
+        .stdin(stdin)
+        .output()
+        .await
+        .expect("it runs");
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert_snapshot!(told.replace(": ", ":\n"), @"
+    A new agent. Enter alone leaves an answer out.
+    Id, with a-z, 0-9 and hyphens:
+    there is an agent called rose already. Choose another id
+    Id, with a-z, 0-9 and hyphens:
+    Emoji before the name, if any:
+    What is Dot like, in a sentence? Model as provider/model [the default model]:
+    A place of its own, as /whoami in a chat shows it, if any:
+    Next:
+    `parlor chat --agent dot` talks to it.
+    ");
+    let config = std::fs::read_to_string(home.path().join("config.toml")).expect("a config");
+    let added = config.split("[agents.dot]").nth(1).unwrap_or_default();
+    assert!(
+        added.starts_with("\nname = \"Dot\"\nemoji = \"🦔\"\n"),
+        "{config}"
+    );
+    assert!(config.contains("match = \"local:home:dots\""), "{config}");
+}
+
+#[tokio::test]
+async fn enter_alone_leaves_everything_out() {
+    let home = fresh_home().await;
+    let (_terminal, stdin) = terminal_with("\n\n\n\n\n");
+    let output = parlor(home.path())
+        .args(["agent", "add", "dot"])
+        .stdin(stdin)
+        .output()
+        .await
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(0));
+    let config = std::fs::read_to_string(home.path().join("config.toml")).expect("a config");
+    let added = config.split("[agents.dot]").nth(1).unwrap_or_default();
+    let table = added.split("\n[").next().unwrap_or_default();
+    assert!(
+        table
+            .lines()
+            .all(|line| line.is_empty() || line.starts_with('#')),
+        "{config}"
+    );
+}
+
+#[tokio::test]
+async fn a_running_gateway_is_told_of_and_no_other() {
+    let house = crate::support::House::new("[agents.rose]\n").await;
+    let home = house.home.path();
+    let quiet = run(home, &["agent", "default", "rose"]).await;
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+    let gateway = house.open().await;
+    let told = run(home, &["agent", "default", "main"]).await;
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_snapshot!(told.stderr, @"The running gateway takes it in within seconds.");
+    let json = run(home, &["agent", "default", "rose", "--json"])
+        .await
+        .stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["gateway_runs"], true);
+    gateway.shutdown().await;
+}

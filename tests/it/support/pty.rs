@@ -1,0 +1,150 @@
+//! The real binary at a terminal: keys go in, and a screen shows what a person would see.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use tokio::sync::watch;
+
+/// Long enough for a loaded machine; a test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+pub(crate) struct Pty {
+    child: Child,
+    keys: File,
+    printed: Arc<Mutex<Printed>>,
+    /// Counts what came.
+    changed: watch::Receiver<usize>,
+}
+
+struct Printed {
+    screen: vt100::Parser,
+    bytes: Vec<u8>,
+}
+
+impl Pty {
+    /// Starts `parlor` with these arguments in a terminal of so many columns.
+    pub(crate) fn start(
+        home: &Path,
+        arguments: &[&str],
+        columns: u16,
+        environment: &[(&str, &str)],
+    ) -> Self {
+        const ROWS: u16 = 40;
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&master).expect("ours");
+        unlockpt(&master).expect("unlocked");
+        let size = Winsize {
+            ws_row: ROWS,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&master, size).expect("a size");
+        let name = ptsname(&master, Vec::new()).expect("a name");
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let side: OwnedFd = rustix::fs::open(&name, flags, Mode::empty()).expect("the other side");
+        let end = || Stdio::from(side.try_clone().expect("a copy"));
+        let child = Command::new(env!("CARGO_BIN_EXE_parlor"))
+            .env_clear()
+            .env("PARLOR_HOME", home)
+            .env("USER", "ann")
+            .env("TERM", "xterm-256color")
+            .envs(environment.iter().copied())
+            .args(arguments)
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .expect("it starts");
+        let (told, changed) = watch::channel(0);
+        let printed = Arc::new(Mutex::new(Printed {
+            screen: vt100::Parser::new(ROWS, columns, 0),
+            bytes: Vec::new(),
+        }));
+        let copy = master.as_fd().try_clone_to_owned().expect("a copy");
+        let shared = printed.clone();
+        std::thread::spawn(move || take_in(File::from(copy), &shared, &told));
+        Pty {
+            child,
+            keys: File::from(master),
+            printed,
+            changed,
+        }
+    }
+
+    /// Presses keys. Enter is `\r`, Ctrl-C `\x03`.
+    pub(crate) fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("it reads");
+    }
+
+    /// The screen without empty lines at its end.
+    pub(crate) fn screen(&self) -> String {
+        let contents = self
+            .printed
+            .lock()
+            .expect("no panic")
+            .screen
+            .screen()
+            .contents();
+        contents.trim_end().to_owned()
+    }
+
+    /// Everything that was written to the terminal.
+    pub(crate) fn bytes(&self) -> String {
+        let bytes = self.printed.lock().expect("no panic").bytes.clone();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until the screen is as wanted, and returns it.
+    pub(crate) async fn sees(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let waiting = async {
+            loop {
+                self.changed.mark_unchanged();
+                let screen = self.screen();
+                if wanted(&screen) || self.changed.changed().await.is_err() {
+                    return screen;
+                }
+            }
+        };
+        let seen = tokio::time::timeout(PATIENCE, waiting).await;
+        match seen {
+            Ok(screen) if wanted(&screen) => screen,
+            _ => panic!("never saw {what}:\n{}", self.screen()),
+        }
+    }
+
+    pub(crate) async fn shows(&mut self, text: &str) -> String {
+        self.sees(text, |screen| screen.contains(text)).await
+    }
+
+    /// Waits for the end, and returns the exit code.
+    pub(crate) async fn ends(mut self) -> i32 {
+        let mut child = self.child;
+        let waiting = tokio::task::spawn_blocking(move || child.wait());
+        let ended = tokio::time::timeout(PATIENCE, waiting).await;
+        self.changed.mark_unchanged();
+        let status = ended.expect("it ends").expect("no panic").expect("it ran");
+        status.code().unwrap_or(-1)
+    }
+}
+
+fn take_in(mut from: File, printed: &Mutex<Printed>, told: &watch::Sender<usize>) {
+    let mut buffer = [0; 4096];
+    // The end of a terminal is an error on Linux.
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        {
+            let mut printed = printed.lock().expect("no panic");
+            printed.screen.process(&buffer[..count]);
+            printed.bytes.extend_from_slice(&buffer[..count]);
+        }
+        told.send_modify(|came| *came += count);
+    }
+}
