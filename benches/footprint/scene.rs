@@ -189,6 +189,8 @@ kind = "openai"
 base_url = "{}"
 
 [access]
+# Other roles are limited to a few messages a minute.
+owners = ["telegram:111"]
 require_mention = false
 "#,
             self.telegram.api_url(),
