@@ -95,10 +95,19 @@ pub(crate) struct ActiveTurn {
     pub(super) lane: LaneView,
 }
 
+impl Due {
+    /// The notes about parked turns for a turn of `agent`.
+    pub(super) fn told_aside(&self, agent: &Agent, view: View) -> (Vec<Said>, Labels) {
+        let notes = self.aside.iter().map(|aside| aside.told_to(agent, view));
+        let (said, read): (Vec<Vec<Said>>, Vec<Labels>) = notes.unzip();
+        (said.concat(), read.into_iter().collect())
+    }
+}
+
 impl Aside {
     /// The note for a turn of `agent`. Progress is only for the agent of the parked turn. An agent
     /// whose view lacks the question gets no note.
-    pub(super) fn told_to(&self, agent: &Agent, view: View) -> (Vec<Said>, Labels) {
+    fn told_to(&self, agent: &Agent, view: View) -> (Vec<Said>, Labels) {
         if !view.shows(Some(self.agent.uid)) {
             (Vec::new(), Labels::NONE)
         } else if agent.uid == self.agent.uid {

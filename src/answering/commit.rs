@@ -124,35 +124,7 @@ pub(super) fn write(
         };
         transcript::append_question(tx, accepted, &commit.said, spot, now)?;
     }
-    let mut said_id = None;
-    if let Some(said) = &ending.said {
-        let asked = Asked {
-            inbox_id: accepted.id,
-            person: &accepted.inbound.origin.person,
-            read: row.read,
-        };
-        said_id = Some(transcript::append_agent(
-            tx,
-            place,
-            *conversation,
-            (row.agent, said),
-            asked,
-            now,
-        )?);
-        agent_rows::mark_bootstrapped(tx, row.agent, now)?;
-    }
-    if let Some(cut) = ending.cut {
-        transcript::append_mark(tx, place, Some(row.agent), &noted_cut(cut), now)?;
-    }
-    if ending.outcome == STOPPED_ON_REQUEST {
-        transcript::append_mark(
-            tx,
-            place,
-            Some(row.agent),
-            "stopped before it was answered",
-            now,
-        )?;
-    }
+    let said_id = append_answer(tx, commit, ending, now)?;
     if commit.used_once {
         pins::use_up(tx, place, row.started_at)?;
     }
@@ -177,6 +149,44 @@ pub(super) fn write(
         today,
         report,
     })
+}
+
+/// Writes the agent's words into the transcript, and marks where they were cut off or stopped.
+/// Returns the row of the words, if there are any.
+fn append_answer(
+    tx: &Transaction<'_>,
+    commit: &TurnCommit,
+    ending: &Ending,
+    now: i64,
+) -> rusqlite::Result<Option<i64>> {
+    let (accepted, row) = (&commit.accepted, &commit.row);
+    let place = &accepted.inbound.origin.key;
+    let mut said_id = None;
+    if let Some(said) = &ending.said {
+        let asked = Asked {
+            inbox_id: accepted.id,
+            person: &accepted.inbound.origin.person,
+            read: row.read,
+        };
+        let words = (row.agent, said.as_str());
+        said_id = Some(transcript::append_agent(
+            tx,
+            place,
+            commit.conversation,
+            words,
+            asked,
+            now,
+        )?);
+        agent_rows::mark_bootstrapped(tx, row.agent, now)?;
+    }
+    if let Some(cut) = ending.cut {
+        transcript::append_mark(tx, place, Some(row.agent), &noted_cut(cut), now)?;
+    }
+    if ending.outcome == STOPPED_ON_REQUEST {
+        let mark = "stopped before it was answered";
+        transcript::append_mark(tx, place, Some(row.agent), mark, now)?;
+    }
+    Ok(said_id)
 }
 
 fn end_of_run(commit: &TurnCommit, ending: &Ending) -> End {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -20,12 +20,12 @@ use super::budgets::{self, Budgets};
 use crate::access::numbers;
 use crate::clock::now_ms;
 use crate::config::{ModelRef, ModelSettings, Reasoning};
-use crate::domain::{Label, Labels, SessionKey};
+use crate::domain::{Label, Labels, Marks, SessionKey};
 use crate::home::Snapshot;
 use crate::models::{Cut, Lineup, ModelMessage, Models, Usage, estimate_tokens};
-use crate::records::ledger::{self, Spending};
+use crate::records::ledger::{self, Spending, Today};
 use crate::records::summaries::{self, Summary};
-use crate::records::transcript::{self, Message};
+use crate::records::transcript::{self, Conversation, Message};
 use crate::records::turn_log::{self, TurnRow};
 use crate::records::view::View;
 use crate::routing::aliases::Aliases;
@@ -292,34 +292,11 @@ impl Compaction {
         if budgets::exhausted(&allowance, now_ms()).is_some() {
             return Ok(());
         }
-        let db = &self.db;
-        let (place, view, started_at) = (
-            self.aliases.current(&finished.scope.place),
-            finished.view,
-            now_ms(),
-        );
-        let people = finished.scope.people.clone();
-        let (conversation, before, messages) = db
-            .read(move |connection| {
-                let conversation = transcript::conversation(connection, &place)?;
-                let before = summaries::of(connection, &place, conversation, view)?;
-                let after = before.as_ref().map_or(0, |summary| summary.upto);
-                let mut messages =
-                    transcript::after(connection, &place, conversation, view, after)?;
-                let said = messages.iter_mut().map(|message| &mut message.said);
-                numbers::fill_in(connection, &people, said)?;
-                Ok((conversation, before, messages))
-            })
-            .await?;
-        let Some(older) = older_part(&messages, finished.room) else {
+        let started_at = now_ms();
+        let Some(older) = self.older(&finished).await? else {
             return Ok(());
         };
-        let asked = history::to_sum_up(
-            before.as_ref().map(|summary| summary.text.as_str()),
-            older.iter().map(|message| &message.said),
-            &agent.marks(),
-        );
-        let run = finished.run(asked);
+        let run = finished.run(older.to_sum_up(&agent.marks()));
         let estimate = || budgets::estimate(&finished.snapshot.models, &run);
         let reserved = tokio::select! {
             reserved = self.budgets.reserve(&mut allowance, estimate) => reserved?,
@@ -329,63 +306,78 @@ impl Compaction {
         if reserved.is_err() {
             return Ok(());
         }
-        let labels = older
-            .iter()
-            .map(|message| message.labels)
-            .chain(before.as_ref().map(|summary| summary.labels))
-            .collect::<Labels>()
-            .with(Label::Summary);
+        let agent = agent.clone();
         let Answer { text, usage, model } = self.ask(&finished, run, deadline).await;
-        let upto = older.last().map_or(0, |message| message.id);
-        let count = older.len()
-            + before.map_or(0, |summary| usize::try_from(summary.messages).unwrap_or(0));
-        let (summary, failure) = match text {
-            Ok(text) => (
-                Some(Summary {
-                    text,
-                    upto,
-                    labels,
-                    messages: i64::try_from(count).unwrap_or(i64::MAX),
-                }),
-                None,
-            ),
-            Err(failure) => (None, Some(failure)),
-        };
         let bill = Bill {
             finished,
             usage,
             model,
             started_at,
-            labels,
+            labels: older.labels(),
         };
-        let place = self.aliases.current(&bill.finished.scope.place);
-        let (agent, outcome) = (
-            bill.finished.scope.agent.clone(),
-            failure.as_ref().map(NoSummary::to_string),
-        );
-        let spending = bill.spending(&place);
-        let write = move |tx: &Transaction<'_>| {
-            let now = now_ms();
-            // The words of a message deleted meanwhile must not live on in the summary.
-            if let Some(summary) = &summary
-                && !transcript::was_blanked(tx, &place, conversation, summary.upto, started_at)?
-            {
-                summaries::keep(
-                    tx,
-                    &place,
-                    (conversation, view),
-                    bill.finished.scope.agent.uid,
-                    summary,
-                    now,
-                )?;
-            }
-            turn_log::record(tx, &bill.turn(&place, outcome), now)?;
-            ledger::spend(tx, &spending, now)
+        let (summary, failure) = match text {
+            Ok(text) => (Some(older.summed_up(text)), None),
+            Err(failure) => (None, Some(failure)),
         };
-        let today = db.write(write).await?;
+        let outcome = failure.as_ref().map(NoSummary::to_string);
+        let today = self
+            .write(bill, older.conversation, summary, outcome)
+            .await?;
         allowance.settle(&today);
         self.budgets.warn_owners(&agent, today).await;
         failure.map_or(Ok(()), Err)
+    }
+
+    /// The part of the conversation to sum up, if it is worth a summary.
+    async fn older(&self, finished: &Finished) -> Result<Option<Older>, StoreError> {
+        let place = self.aliases.current(&finished.scope.place);
+        let (view, people, room) = (finished.view, finished.scope.people.clone(), finished.room);
+        let read = move |connection: &Connection| {
+            let conversation = transcript::conversation(connection, &place)?;
+            let before = summaries::of(connection, &place, conversation, view)?;
+            let after = before.as_ref().map_or(0, |summary| summary.upto);
+            let mut messages = transcript::after(connection, &place, conversation, view, after)?;
+            let said = messages.iter_mut().map(|message| &mut message.said);
+            numbers::fill_in(connection, &people, said)?;
+            let count = older_part(&messages, room).map(<[_]>::len);
+            Ok(count.map(|count| {
+                messages.truncate(count);
+                Older {
+                    conversation,
+                    before,
+                    messages,
+                }
+            }))
+        };
+        self.db.read(read).await
+    }
+
+    /// Writes the summary, if there is one, and its cost.
+    async fn write(
+        &self,
+        bill: Bill,
+        conversation: Conversation,
+        summary: Option<Summary>,
+        failure: Option<String>,
+    ) -> Result<Today, StoreError> {
+        let place = self.aliases.current(&bill.finished.scope.place);
+        let spending = bill.spending(&place);
+        let write = move |tx: &Transaction<'_>| {
+            let (now, spot) = (now_ms(), (conversation, bill.finished.view));
+            let is_gone = |summary: &Summary| {
+                transcript::was_blanked(tx, &place, conversation, summary.upto, bill.started_at)
+            };
+            // The words of a message deleted meanwhile must not live on in the summary.
+            if let Some(summary) = &summary
+                && !is_gone(summary)?
+            {
+                let agent = bill.finished.scope.agent.uid;
+                summaries::keep(tx, &place, spot, agent, summary, now)?;
+            }
+            turn_log::record(tx, &bill.turn(&place, failure), now)?;
+            ledger::spend(tx, &spending, now)
+        };
+        self.db.write(write).await
     }
 
     async fn ask(&self, finished: &Finished, mut run: Run, deadline: Instant) -> Answer {
@@ -406,6 +398,46 @@ impl Compaction {
             .cloned()
             .unwrap_or_default();
         Answer { text, usage, model }
+    }
+}
+
+/// The part of a conversation to sum up.
+struct Older {
+    conversation: Conversation,
+    /// The summary of what was said before.
+    before: Option<Summary>,
+    /// At least three.
+    messages: Vec<Message>,
+}
+
+impl Older {
+    /// The text for the model.
+    fn to_sum_up(&self, marks: &Marks) -> String {
+        history::to_sum_up(
+            self.before.as_ref().map(|summary| summary.text.as_str()),
+            self.messages.iter().map(|message| &message.said),
+            marks,
+        )
+    }
+
+    fn labels(&self) -> Labels {
+        self.messages
+            .iter()
+            .map(|message| message.labels)
+            .chain(self.before.as_ref().map(|summary| summary.labels))
+            .collect::<Labels>()
+            .with(Label::Summary)
+    }
+
+    fn summed_up(&self, text: String) -> Summary {
+        let before = self.before.as_ref().map_or(0, |summary| summary.messages);
+        let count = i64::try_from(self.messages.len()).unwrap_or(i64::MAX);
+        Summary {
+            text,
+            upto: self.messages.last().map_or(0, |message| message.id),
+            labels: self.labels(),
+            messages: before.saturating_add(count),
+        }
     }
 }
 

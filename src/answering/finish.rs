@@ -447,26 +447,23 @@ impl Finish {
         let is_asked = turn.is_some_and(|turn| turn.is_asked);
         let part = turn.map(|turn| turn.agent.uid);
         let commit = turn.map(TurnCommit::of);
-        let commit_read = turn.map_or(Labels::NONE, |turn| turn.run.read());
         let destination = Destination::of(&accepted.inbound);
-        let question = question::to_quote(accepted, turn.is_some_and(|turn| turn.others_wrote));
         let (text, outcome) = (cause.told(accepted.id), cause.outcome(accepted.id));
-        let choices = [retry(accepted.id)];
-        let text_for_people = Text {
-            answers: question.as_ref(),
-            choices: &choices,
-            ..Text::plain(&text)
-        };
         let is_delivered = is_delivered(told == Told::InPlace, destination.place());
         let rows = if is_delivered {
-            self.delivery
-                .draft(&destination, Kind::Error, &text_for_people)
+            self.draft_apology(accepted, turn, &text)
         } else {
             Vec::new()
         };
         let run = match &accepted.inbound.extras.internal {
             Some(Internal::Subagent { run }) => Some(run.clone()),
             _ => None,
+        };
+        let end = End {
+            state: State::Failed,
+            result: text,
+            used: Charge::default(),
+            read: turn.map_or(Labels::NONE, |turn| turn.run.read()),
         };
         let (id, ended, accepted) = (accepted.id, run.clone(), accepted.clone());
         let close = move |tx: &Transaction<'_>| {
@@ -481,35 +478,12 @@ impl Finish {
                     transcript::append_person(tx, said, spot, now).map(drop)
                 })?;
             }
-            if place.is_internal() {
-                inbox::close_all(tx, &accepted, Closing::Failed, &outcome, now)?;
-            } else {
-                inbox::close_for_retry(tx, &accepted, &outcome, now)?;
-            }
-            match commit {
-                Some(commit) => commit.record(tx, &outcome, now).map(drop)?,
-                // Preparation broke, so there is no turn to record. The ledger has the rounds of
-                // an earlier process already.
-                None => {
-                    for id in journal::with_members(tx, &[accepted.id])? {
-                        inbox::close(tx, id, Closing::Failed, &outcome, now)?;
-                    }
-                    journal::forget(tx, accepted.id)?;
-                }
-            }
-            let end = End {
-                state: State::Failed,
-                result: text.clone(),
-                used: Charge::default(),
-                read: commit_read,
-            };
+            close_broken(tx, &accepted, commit.as_ref(), &outcome, now)?;
             let report = run.map_or(Ok(None), |run| {
                 subagents::write_end(tx, &run, accepted.role, &end, now)
             })?;
-            Ok((
-                outbox::insert_answer(tx, &rows, accepted.id, None, now)?,
-                report,
-            ))
+            let count = outbox::insert_answer(tx, &rows, accepted.id, None, now)?;
+            Ok((count, report))
         };
         let (count, report) = self.db.write(close).await?;
         if let Some(run) = ended {
@@ -517,6 +491,23 @@ impl Finish {
         }
         self.delivery.submit(destination.place(), count);
         Ok(())
+    }
+
+    fn draft_apology(
+        &self,
+        accepted: &Accepted,
+        turn: Option<&ActiveTurn>,
+        text: &str,
+    ) -> Vec<outbox::Draft> {
+        let question = question::to_quote(accepted, turn.is_some_and(|turn| turn.others_wrote));
+        let choices = [retry(accepted.id)];
+        let text = Text {
+            answers: question.as_ref(),
+            choices: &choices,
+            ..Text::plain(text)
+        };
+        self.delivery
+            .draft(&Destination::of(&accepted.inbound), Kind::Error, &text)
     }
 
     /// Ends a turn in the middle.
@@ -531,6 +522,30 @@ impl Finish {
         turn.end_mark(Outcome::Failed);
         Ended::Over(None)
     }
+}
+
+/// Closes the rows of a broken turn, and records its cost.
+fn close_broken(
+    tx: &Transaction<'_>,
+    accepted: &Accepted,
+    commit: Option<&TurnCommit>,
+    outcome: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    if accepted.inbound.origin.key.is_internal() {
+        inbox::close_all(tx, accepted, Closing::Failed, outcome, now)?;
+    } else {
+        inbox::close_for_retry(tx, accepted, outcome, now)?;
+    }
+    if let Some(commit) = commit {
+        return commit.record(tx, outcome, now).map(drop);
+    }
+    // Preparation broke, so there is no turn to record. The ledger has the rounds of an earlier
+    // process already.
+    for id in journal::with_members(tx, &[accepted.id])? {
+        inbox::close(tx, id, Closing::Failed, outcome, now)?;
+    }
+    journal::forget(tx, accepted.id)
 }
 
 /// The button under a failed answer.

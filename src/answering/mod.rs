@@ -75,99 +75,109 @@ pub(crate) struct Deps {
     pub(crate) tools: ToolBox,
     pub(crate) memories: Memories,
     pub(crate) subagents: Subagents,
-    pub(crate) bootstrapped: DashSet<AgentUid>,
+    /// Agents that have finished a turn before.
+    pub(crate) bootstrapped: Arc<DashSet<AgentUid>>,
     pub(crate) stop: CancellationToken,
 }
 
-impl Answering {
-    pub(crate) fn new(deps: Deps) -> Self {
-        let Deps {
-            db,
-            snapshots,
-            router,
-            pins,
-            aliases,
-            overrides,
-            delivery,
-            tools,
-            memories,
-            subagents,
-            ..
-        } = deps;
-        let Deps {
-            bootstrapped, stop, ..
-        } = deps;
-        let (snapshot, bootstrapped) = (snapshots.current(), Arc::new(bootstrapped));
-        let slots = Slots::new(snapshot.config.max_running, snapshot.registry.all().len());
-        let admission = Admission {
-            router,
-            overrides,
-            slots,
-            stop: stop.clone(),
-        };
-        let budgets = Budgets::new(db.clone(), delivery.clone(), &snapshot);
-        let compaction = Compaction {
-            db: db.clone(),
-            aliases: aliases.clone(),
+impl Deps {
+    fn admission(&self, snapshot: &Snapshot) -> Admission {
+        let agents = snapshot.registry.all().len();
+        Admission {
+            router: self.router.clone(),
+            overrides: self.overrides.clone(),
+            slots: Slots::new(snapshot.config.max_running, agents),
+            stop: self.stop.clone(),
+        }
+    }
+
+    fn compaction(&self, budgets: &Budgets) -> Compaction {
+        Compaction {
+            db: self.db.clone(),
+            aliases: self.aliases.clone(),
             budgets: budgets.clone(),
             summing: Arc::new(Summing::new()),
             tasks: compaction::tasks(),
-            stop: stop.clone(),
-        };
-        let requests = Requests {
-            db: db.clone(),
-            aliases: aliases.clone(),
-            memories,
-            tools,
-            compaction: compaction.clone(),
-            bootstrapped: bootstrapped.clone(),
-        };
-        let preparation = Preparation {
-            db: db.clone(),
-            delivery: delivery.clone(),
+            stop: self.stop.clone(),
+        }
+    }
+
+    fn preparation(
+        &self,
+        admission: &Admission,
+        budgets: &Budgets,
+        compaction: &Compaction,
+    ) -> Preparation {
+        Preparation {
+            db: self.db.clone(),
+            delivery: self.delivery.clone(),
             admission: admission.clone(),
             budgets: budgets.clone(),
-            requests,
-        };
-        let rounds = Rounds {
-            db: db.clone(),
-            aliases: aliases.clone(),
-            subagents: subagents.clone(),
-            stop: stop.clone(),
-        };
-        let giving_up = GivingUp {
-            db: db.clone(),
-            delivery: delivery.clone(),
-        };
-        let finish = Finish {
-            db: db.clone(),
-            delivery: delivery.clone(),
-            giving_up,
-            aliases: aliases.clone(),
-            pins: pins.clone(),
-            subagents: subagents.clone(),
-            budgets: budgets.clone(),
+            requests: Requests {
+                db: self.db.clone(),
+                aliases: self.aliases.clone(),
+                memories: self.memories.clone(),
+                tools: self.tools.clone(),
+                compaction: compaction.clone(),
+                bootstrapped: self.bootstrapped.clone(),
+            },
+        }
+    }
+
+    fn rounds(&self) -> Rounds {
+        Rounds {
+            db: self.db.clone(),
+            aliases: self.aliases.clone(),
+            subagents: self.subagents.clone(),
+            stop: self.stop.clone(),
+        }
+    }
+
+    fn finish(&self, budgets: &Budgets) -> Finish {
+        let (db, delivery) = (self.db.clone(), self.delivery.clone());
+        Finish {
+            giving_up: GivingUp {
+                db: db.clone(),
+                delivery: delivery.clone(),
+            },
             provider_news: ProviderNews {
                 db: db.clone(),
                 delivery: delivery.clone(),
             },
-            bootstrapped,
-            stop: stop.clone(),
-        };
-        Answering {
             db,
-            snapshots,
-            aliases,
-            pins,
             delivery,
-            subagents,
+            aliases: self.aliases.clone(),
+            pins: self.pins.clone(),
+            subagents: self.subagents.clone(),
+            budgets: budgets.clone(),
+            bootstrapped: self.bootstrapped.clone(),
+            stop: self.stop.clone(),
+        }
+    }
+}
+
+impl Answering {
+    pub(crate) fn new(deps: Deps) -> Self {
+        let snapshot = deps.snapshots.current();
+        let budgets = Budgets::new(deps.db.clone(), deps.delivery.clone(), &snapshot);
+        let admission = deps.admission(&snapshot);
+        let compaction = deps.compaction(&budgets);
+        let preparation = deps.preparation(&admission, &budgets, &compaction);
+        let (rounds, finish) = (deps.rounds(), deps.finish(&budgets));
+        Answering {
+            db: deps.db,
+            snapshots: deps.snapshots,
+            aliases: deps.aliases,
+            pins: deps.pins,
+            delivery: deps.delivery,
+            subagents: deps.subagents,
             admission,
             budgets,
             preparation,
             rounds,
             finish,
             compaction,
-            stop,
+            stop: deps.stop,
         }
     }
 

@@ -10,17 +10,17 @@ use super::admit::{Admission, Choice, InLine};
 use super::budgets::{self, Budgets};
 use super::question::{self, Question};
 use super::reading;
-use super::request::{Asked, Earlier, Prepared, Requests, show};
+use super::request::{Asked, Earlier, Prepared, Requests};
 use crate::access::{Role, Standing};
 use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::delivery::{AnswerInProgress, Delivery, ProgressHandle};
-use crate::domain::{AgentUid, Destination, Labels, Said, TurnEvent};
+use crate::domain::{AgentUid, Destination, Labels, TurnEvent};
 use crate::home::Snapshot;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted};
-use crate::records::journal::{self, Recorded};
+use crate::records::journal::{self, AskedMessage, Recorded};
 use crate::records::outranked::ParkedTurn;
 use crate::records::view::View;
 use crate::slots::Slot;
@@ -215,91 +215,29 @@ impl Preparation {
         allowance: Allowance,
         events: &mpsc::Sender<TurnEvent>,
     ) -> Result<ActiveTurn, StoreError> {
-        let Choice {
-            agent,
-            route,
-            chosen,
-            used_once,
-        } = choice;
-        let lineup = agent.models.lineup(&chosen);
-        let Question { said, images } = self.question(&snapshot, &subject, &agent, &lineup).await;
-        let view = view(&snapshot, &agent);
-        let (is_asked, earlier) = (subject.is_asked(view), subject.earlier());
-        let Subject {
-            accepted,
-            internal,
-            recorded,
-        } = subject;
-        let (aside, read_aside): (Vec<Vec<Said>>, Vec<Labels>) = due
-            .aside
-            .iter()
-            .map(|aside| aside.told_to(&agent, view))
-            .unzip();
-        let aside = aside.concat();
-        let read = reading::of_question(&accepted, internal.as_ref(), recorded.as_ref())
-            | read_aside.into_iter().collect();
+        let agent = &choice.agent;
+        let lineup = agent.models.lineup(&choice.chosen);
+        let Question { said, images } = self.question(&snapshot, &subject, agent, &lineup).await;
+        let view = view(&snapshot, agent);
+        let (aside, read_aside) = due.told_aside(agent, view);
         let asked = Asked {
             said: &said,
-            is_asked,
-            earlier,
+            images,
+            is_asked: subject.is_asked(view),
+            earlier: subject.earlier(),
             aside: &aside,
-            read,
-            internal: internal.as_ref(),
+            read: subject.read() | read_aside,
+            internal: subject.internal.as_ref(),
             halt: &due.halt,
             events,
         };
-        let Prepared {
-            conversation,
-            read_upto,
-            mut request,
-            question,
-            fill,
-            told,
-        } = self
+        let prepared = self
             .requests
-            .request(&snapshot, &accepted, &agent, lineup, asked)
+            .request(&snapshot, &subject.accepted, agent, lineup, asked)
             .await?;
-        show(&mut request.messages, images);
-        let mut run = Run::new(request);
-        if let Some(known) = internal.as_ref().and_then(InternalTurn::subagent) {
-            run.limit_steps(known.subagent.max_steps);
-        }
-        let mut turn = ActiveTurn {
-            snapshot,
-            accepted,
-            said,
-            question,
-            agent,
-            route,
-            chosen,
-            used_once,
-            started_at: recorded
-                .as_ref()
-                .map_or_else(now_ms, |recorded| recorded.turn.started_at),
-            read_upto: recorded
-                .as_ref()
-                .map_or(read_upto, |recorded| recorded.turn.read_upto),
-            conversation,
-            run,
-            fill,
-            rounds: 0,
-            // A report has no person's words for the transcript.
-            is_asked: is_asked || matches!(internal, Some(InternalTurn::Report(_))),
-            is_steering: !due.aside.is_empty(),
-            broken_tools: Vec::new(),
-            effects: Vec::new(),
-            internal,
-            told,
-            unfinished: None,
-            others_wrote: false,
-            untold: Vec::new(),
-            mark: None,
-            allowance,
-            halt: due.halt.clone(),
-            lane: due.lane.clone(),
-        };
-        if let Some(recorded) = recorded.filter(|recorded| recorded.turn.agent == turn.agent.uid) {
-            turn.replay(recorded.rounds);
+        let goes_on = subject.began_with() == Some(agent.uid);
+        let mut turn = subject.begun(due, snapshot, choice, said, prepared, allowance);
+        if goes_on {
             turn.charge_runs(&self.db).await?;
         }
         Ok(turn)
@@ -389,6 +327,66 @@ impl Subject {
         self.recorded
             .as_ref()
             .is_some_and(|recorded| recorded.is_asked && view.shows(Some(recorded.turn.agent)))
+    }
+
+    /// The labels of the question.
+    fn read(&self) -> Labels {
+        reading::of_question(
+            &self.accepted,
+            self.internal.as_ref(),
+            self.recorded.as_ref(),
+        )
+    }
+
+    /// The turn before its next step, with the rounds of an earlier process.
+    fn begun(
+        self,
+        due: &Due,
+        snapshot: Arc<Snapshot>,
+        choice: Choice,
+        said: Vec<AskedMessage>,
+        prepared: Prepared,
+        allowance: Allowance,
+    ) -> ActiveTurn {
+        let is_asked = self.is_asked(view(&snapshot, &choice.agent));
+        let before = self.recorded.as_ref().map(|recorded| &recorded.turn);
+        let mut turn = ActiveTurn {
+            said,
+            question: prepared.question,
+            agent: choice.agent,
+            route: choice.route,
+            chosen: choice.chosen,
+            used_once: choice.used_once,
+            started_at: before.map_or_else(now_ms, |turn| turn.started_at),
+            read_upto: before.map_or(prepared.read_upto, |turn| turn.read_upto),
+            conversation: prepared.conversation,
+            run: Run::new(prepared.request),
+            fill: prepared.fill,
+            rounds: 0,
+            // A report has no person's words for the transcript.
+            is_asked: is_asked || matches!(self.internal, Some(InternalTurn::Report(_))),
+            is_steering: !due.aside.is_empty(),
+            broken_tools: Vec::new(),
+            effects: Vec::new(),
+            told: prepared.told,
+            unfinished: None,
+            others_wrote: false,
+            untold: Vec::new(),
+            mark: None,
+            allowance,
+            halt: due.halt.clone(),
+            lane: due.lane.clone(),
+            snapshot,
+            accepted: self.accepted,
+            internal: self.internal,
+        };
+        if let Some(recorded) = self
+            .recorded
+            .filter(|recorded| recorded.turn.agent == turn.agent.uid)
+        {
+            turn.replay(recorded.rounds);
+        }
+        turn
     }
 
     fn earlier(&self) -> Option<Earlier> {

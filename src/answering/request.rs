@@ -47,6 +47,8 @@ pub(super) struct Requests {
 /// The question of a turn and its relation to the conversation.
 pub(super) struct Asked<'a> {
     pub(super) said: &'a [AskedMessage],
+    /// The pictures of the question.
+    pub(super) images: Vec<Image>,
     pub(super) is_asked: bool,
     /// Set for a turn begun by an earlier process.
     pub(super) earlier: Option<Earlier>,
@@ -78,134 +80,124 @@ impl Requests {
         models: Vec<ModelRef>,
         asked: Asked<'_>,
     ) -> Result<Prepared, StoreError> {
-        let origin = &accepted.inbound.origin;
-        let earlier = asked
-            .earlier
-            .map(|earlier| (snapshot.config.access.clone(), earlier));
-        let people = Arc::new(snapshot.config.access.people.clone());
-        let extract = Arc::new(Extract {
-            place: origin.key.clone(),
-            view: view(snapshot, agent),
-            agent: agent.id.clone(),
-            people: people.clone(),
-            earlier,
-        });
-        let words = asked
-            .said
-            .iter()
-            .map(|message| message.inbound.in_short())
-            .collect::<Vec<_>>()
-            .join("\n");
-        let mut scope = self.scope(snapshot, accepted, agent, people, asked.parent(snapshot));
-        let reminder = self.memories.of(agent).map(|memory| Reminder {
-            memory,
-            reader: scope.reader(),
-            words,
-        });
-        let question = question::as_said(asked.said, asked.internal);
-        let (look, uid, ask) = (extract.clone(), agent.uid, reminder.clone());
-        let asked_read = asked.read;
-        // A single read, because a trip to the store costs more than most of its queries.
-        let read = self.db.read(move |connection| {
-            let read_upto = transcript::newest(connection)?;
-            let history = look.history(connection)?;
-            let read = asked_read | reading::of_history(&history);
-            let recalled = match ask.map(|reminder| reminder.having_read(read).on(connection)) {
-                Some(Recalled::Found(found)) => {
-                    Some(Recalled::Found(look.recollected(connection, found)?))
-                }
-                recalled => recalled,
-            };
-            Ok((
-                read_upto,
-                history,
-                look.unseen(connection, uid)?,
-                look.counted(connection, question)?,
-                recalled,
-            ))
-        });
+        let extract = Arc::new(Extract::of(snapshot, accepted, agent, asked.earlier));
+        let (people, parent) = (extract.people.clone(), asked.parent(snapshot));
+        let mut scope = self.scope(snapshot, accepted, agent, people, parent);
+        let reminder = self.reminder(agent, &scope, asked.said);
         let bootstrap = !self.bootstrapped.contains(&agent.uid);
-        let ((read_upto, history, unseen, counted, recalled), (identity, mut addresses)) =
-            tokio::try_join!(read, identity(agent.clone(), bootstrap))?;
-        let before_tools = asked.read | reading::of_history(&history);
-        let audience = Audience::of(Some(scope.asked_in()), scope.role, before_tools);
-        let system = prompt::assemble(
-            agent,
-            &identity.seen_by(audience, &agent.memory),
-            prompt::Audience::of(&origin.key),
-        );
-        let recalled = match reminder.zip(recalled) {
-            Some((reminder, Recalled::IndexIsOld)) => {
-                let found = reminder.having_read(before_tools).renewed().await;
-                let look = extract.clone();
-                let counted = self
-                    .db
-                    .read(move |connection| look.recollected(connection, found));
-                counted.await?
-            }
-            Some((_, Recalled::Found(found))) => found,
-            None => Recollection::default(),
-        };
-        let question = self.known(&extract, counted).await?;
-        let aside = asked.ephemeral(&unseen);
+        let (found, (identity, addresses)) = tokio::try_join!(
+            self.look_up(&extract, agent.uid, reminder.clone(), &asked),
+            identity(agent.clone(), bootstrap)
+        )?;
+        let before_tools = asked.read | reading::of_history(&found.history);
+        let system = system(agent, identity, &scope, before_tools);
+        let recalled = self
+            .recollection(&extract, reminder, found.recalled, before_tools)
+            .await?;
+        let question = self.known(&extract, found.counted).await?;
+        let room = history::room(smallest_window(&snapshot.models, &models), &system);
+        let (history, fill) = self
+            .summed_up_in_time(&extract, found.history, room, &asked)
+            .await?;
+        let unseen: Labels = found.unseen.iter().map(SubagentRow::labels).collect();
+        let read = reading::of_history(&history) | recalled.labels | unseen | asked.read;
+        scope.read = Reading::new(read, asked.addresses(addresses, accepted, &history));
         let current = history::Current {
             said: &question,
             is_interrupted: asked.is_asked,
-            aside: &aside,
+            aside: &asked.ephemeral(&found.unseen),
         };
-        let room = history::room(smallest_window(&snapshot.models, &models), &system);
-        let (
-            History {
-                conversation,
-                summary,
-                messages: before,
-            },
-            fill,
-        ) = self
-            .summed_up_in_time(&extract, history, room, &asked)
-            .await?;
-        let read = reading::of_conversation(&before, summary.as_ref())
-            | recalled.labels
-            | unseen.iter().map(SubagentRow::labels).collect()
-            | asked.read;
-        addresses.join(reading::addresses(accepted, &before));
-        if let Some(known) = asked.internal.and_then(InternalTurn::subagent) {
-            addresses.join(known.subagent.addresses.clone());
-        }
-        scope.read = Reading::new(read, addresses);
-        let before: Vec<Said> = before.into_iter().map(|message| message.said).collect();
-        let read = history::Conversation {
-            summary: summary.as_ref().map(|summary| summary.text.as_str()),
-            history: &before,
-            recalled: &recalled.said,
-        };
-        let messages = history::for_model(read, current, &agent.id, &agent.marks(), room);
-        let lineup = Lineup {
-            models,
-            settings: agent.models.settings,
-            cache_key: cache_key(agent, &origin.key),
-        };
-        let tools = self
-            .tools
-            .view(agent, accepted.role)
-            .within(scope.parent.clone());
+        let conversation = history.conversation;
+        let mut messages = messages(agent, history, &recalled, current, room);
+        let limits = asked.limits(agent);
+        show(&mut messages, asked.images);
         let request = TurnRequest {
-            lineup,
+            lineup: lineup(agent, models, &accepted.inbound.origin.key),
             system,
             messages,
-            tools,
+            tools: self
+                .tools
+                .view(agent, accepted.role)
+                .within(scope.parent.clone()),
             scope,
-            limits: TurnLimits::of(&agent.limits),
+            limits,
         };
-        let told = unseen.into_iter().map(|known| known.subagent.run).collect();
+        let told = found.unseen.into_iter().map(|known| known.subagent.run);
         Ok(Prepared {
             conversation,
-            read_upto,
+            read_upto: found.read_upto,
             request,
             question,
             fill,
-            told,
+            told: told.collect(),
         })
+    }
+
+    /// Recalls memories for the words of the question, if the agent has a memory.
+    fn reminder(
+        &self,
+        agent: &Arc<Agent>,
+        scope: &Scope,
+        said: &[AskedMessage],
+    ) -> Option<Reminder> {
+        let words = said.iter().map(|message| message.inbound.in_short());
+        self.memories.of(agent).map(|memory| Reminder {
+            memory,
+            reader: scope.reader(),
+            words: words.collect::<Vec<_>>().join("\n"),
+        })
+    }
+
+    /// A single read, because a trip to the store costs more than most of its queries.
+    async fn look_up(
+        &self,
+        extract: &Arc<Extract>,
+        agent: AgentUid,
+        reminder: Option<Reminder>,
+        asked: &Asked<'_>,
+    ) -> Result<Found, StoreError> {
+        let (extract, asked_read) = (extract.clone(), asked.read);
+        let question = question::as_said(asked.said, asked.internal);
+        let read = move |connection: &Connection| {
+            let read_upto = transcript::newest(connection)?;
+            let history = extract.history(connection)?;
+            let read = asked_read | reading::of_history(&history);
+            let recalled = match reminder.map(|reminder| reminder.having_read(read).on(connection))
+            {
+                Some(Recalled::Found(found)) => {
+                    Some(Recalled::Found(extract.recollected(connection, found)?))
+                }
+                recalled => recalled,
+            };
+            Ok(Found {
+                read_upto,
+                history,
+                unseen: extract.unseen(connection, agent)?,
+                counted: extract.counted(connection, question)?,
+                recalled,
+            })
+        };
+        self.db.read(read).await
+    }
+
+    /// The recalled memories. An old index is renewed first.
+    async fn recollection(
+        &self,
+        extract: &Arc<Extract>,
+        reminder: Option<Reminder>,
+        recalled: Option<Recalled>,
+        read: Labels,
+    ) -> Result<Recollection, StoreError> {
+        match reminder.zip(recalled) {
+            Some((reminder, Recalled::IndexIsOld)) => {
+                let found = reminder.having_read(read).renewed().await;
+                let extract = extract.clone();
+                let counted = move |connection: &Connection| extract.recollected(connection, found);
+                self.db.read(counted).await
+            }
+            Some((_, Recalled::Found(found))) => Ok(found),
+            None => Ok(Recollection::default()),
+        }
     }
 
     /// The messages with the numbers of everybody in them. People in a prompt for the first time are
@@ -311,10 +303,7 @@ impl Asked<'_> {
             Some(InternalTurn::Report(known)) => Some(&known.subagent.run),
             _ => None,
         };
-        let introduced = self
-            .internal
-            .and_then(InternalTurn::subagent)
-            .map(subagents::introduction);
+        let introduced = self.subagent().map(subagents::introduction);
         let news = unseen
             .iter()
             .filter(|known| Some(&known.subagent.run) != reported)
@@ -327,9 +316,33 @@ impl Asked<'_> {
     }
 
     fn parent(&self, snapshot: &Snapshot) -> Option<Arc<Parent>> {
-        self.internal
-            .and_then(InternalTurn::subagent)
+        self.subagent()
             .map(|known| subagents::parent(snapshot, known))
+    }
+
+    /// The subagent's row, if this is the question to a subagent.
+    fn subagent(&self) -> Option<&SubagentRow> {
+        self.internal.and_then(InternalTurn::subagent)
+    }
+
+    /// A subagent may make fewer model calls than its agent.
+    fn limits(&self, agent: &Agent) -> TurnLimits {
+        let limits = TurnLimits::of(&agent.limits);
+        let most = self.subagent().map(|known| known.subagent.max_steps);
+        TurnLimits {
+            steps: most.map_or(limits.steps, |most| most.min(limits.steps)),
+            ..limits
+        }
+    }
+
+    /// The web addresses that trusted people wrote, beside those of the operator's files.
+    fn addresses(&self, of_files: Addresses, accepted: &Accepted, history: &History) -> Addresses {
+        let mut addresses = of_files;
+        addresses.join(reading::addresses(accepted, &history.messages));
+        if let Some(known) = self.subagent() {
+            addresses.join(known.subagent.addresses.clone());
+        }
+        addresses
     }
 }
 
@@ -348,7 +361,34 @@ struct Counted {
     missing: Vec<PersonId>,
 }
 
+/// The answers of the store to a request.
+struct Found {
+    /// The newest row of the transcript.
+    read_upto: i64,
+    history: History,
+    /// Ended subagents not yet told to the agent.
+    unseen: Vec<SubagentRow>,
+    counted: Counted,
+    recalled: Option<Recalled>,
+}
+
 impl Extract {
+    fn of(
+        snapshot: &Snapshot,
+        accepted: &Accepted,
+        agent: &Agent,
+        earlier: Option<Earlier>,
+    ) -> Self {
+        let access = &snapshot.config.access;
+        Extract {
+            place: accepted.inbound.origin.key.clone(),
+            view: view(snapshot, agent),
+            agent: agent.id.clone(),
+            people: Arc::new(access.people.clone()),
+            earlier: earlier.map(|earlier| (access.clone(), earlier)),
+        }
+    }
+
     fn counted(&self, connection: &Connection, mut said: Vec<Said>) -> rusqlite::Result<Counted> {
         let missing = numbers::fill_in(connection, &self.people, said.iter_mut())?;
         Ok(Counted { said, missing })
@@ -426,6 +466,34 @@ pub(super) struct Prepared {
     pub(super) told: Vec<String>,
 }
 
+/// The system prompt: of the agent's memory, the parts for the readers of the answer.
+fn system(agent: &Agent, identity: Identity, scope: &Scope, read: Labels) -> String {
+    let audience = Audience::of(Some(scope.asked_in()), scope.role, read);
+    let seen = identity.seen_by(audience, &agent.memory);
+    prompt::assemble(agent, &seen, prompt::Audience::of(&scope.place))
+}
+
+/// The conversation and the question as messages, as far as they fit into the room.
+fn messages(
+    agent: &Agent,
+    read: History,
+    recalled: &Recollection,
+    current: history::Current<'_>,
+    room: usize,
+) -> Vec<ModelMessage> {
+    let before: Vec<Said> = read
+        .messages
+        .into_iter()
+        .map(|message| message.said)
+        .collect();
+    let conversation = history::Conversation {
+        summary: read.summary.as_ref().map(|summary| summary.text.as_str()),
+        history: &before,
+        recalled: &recalled.said,
+    };
+    history::for_model(conversation, current, &agent.id, &agent.marks(), room)
+}
+
 /// Any model of the lineup may answer in the end, so the smallest window counts.
 fn smallest_window(models: &Models, lineup: &[ModelRef]) -> usize {
     let smallest = lineup
@@ -437,15 +505,19 @@ fn smallest_window(models: &Models, lineup: &[ModelRef]) -> usize {
 }
 
 /// Pictures belong to the question, the last message.
-pub(super) fn show(messages: &mut [ModelMessage], images: Vec<Image>) {
+fn show(messages: &mut [ModelMessage], images: Vec<Image>) {
     if let Some(ModelMessage::User(content)) = messages.last_mut() {
         content.images = images;
     }
 }
 
-/// A keyed hash, so the provider learns nothing about the place.
-fn cache_key(agent: &Agent, place: &SessionKey) -> String {
-    Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string())
+fn lineup(agent: &Agent, models: Vec<ModelRef>, place: &SessionKey) -> Lineup {
+    Lineup {
+        models,
+        settings: agent.models.settings,
+        // A keyed hash, so the provider learns nothing about the place.
+        cache_key: Signer::new(agent.uid.0.as_bytes()).tag(&place.to_string()),
+    }
 }
 
 /// Recalls memories for a question. If recalling fails, the agent answers without memories.

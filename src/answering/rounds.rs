@@ -42,26 +42,8 @@ impl Rounds {
     ) -> Result<Today, StoreError> {
         // Tools need the current key of the place.
         turn.follow_moves(&self.aliases);
-        let (row, number) = (
-            Arc::new((turn.row(), budgets::spending(turn, round.usage))),
-            turn.rounds,
-        );
-        let shared = Arc::new(round);
-        let wanted = || {
-            let (row, round) = (row.clone(), shared.clone());
-            move |tx: &Transaction<'_>| {
-                journal::wanted(tx, &row.0, number, &round)?;
-                ledger::spend(tx, &row.1, now_ms())
-            }
-        };
-        // Counted before the write: a turn stopped during the write may have this round in the
-        // journal.
-        turn.rounds += 1;
-        let today = self
-            .db
-            .write_patiently(&self.stop, Durability::PowerCut, wanted)
-            .await?;
-        turn.allowance.settle(&today);
+        let (number, shared) = (turn.rounds, Arc::new(round));
+        let today = self.write_wanted(turn, &shared).await?;
         let mut results: Vec<Recall> = shared.calls.iter().map(|_| Recall::default()).collect();
         let (mut broken, mut tools_left) = (Vec::new(), results.len());
         let asker = Asker {
@@ -107,6 +89,32 @@ impl Rounds {
             .for_each(|charge| turn.run.charge(charge));
         turn.broken_tools.extend(broken);
         turn.end_round(Arc::unwrap_or_clone(shared), results, is_open);
+        Ok(today)
+    }
+
+    /// Writes the calls of a round, and books the cost of the model call.
+    async fn write_wanted(
+        &self,
+        turn: &mut ActiveTurn,
+        round: &Arc<Round>,
+    ) -> Result<Today, StoreError> {
+        let row = Arc::new((turn.row(), budgets::spending(turn, round.usage)));
+        let number = turn.rounds;
+        let wanted = || {
+            let (row, round) = (row.clone(), round.clone());
+            move |tx: &Transaction<'_>| {
+                journal::wanted(tx, &row.0, number, &round)?;
+                ledger::spend(tx, &row.1, now_ms())
+            }
+        };
+        // Counted before the write: a turn stopped during the write may have this round in the
+        // journal.
+        turn.rounds += 1;
+        let today = self
+            .db
+            .write_patiently(&self.stop, Durability::PowerCut, wanted)
+            .await?;
+        turn.allowance.settle(&today);
         Ok(today)
     }
 

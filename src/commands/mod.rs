@@ -44,6 +44,7 @@ use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentId, AgentUid, Inbound, PersonId, SessionKey, UserError};
 use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
+use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::{decisions, guest_notices, inbox, journal, model_overrides, transcript};
 use crate::routing::{Opened, Pin, Route, Visit, openings, pins};
 use crate::storage::{Db, StoreError};
@@ -289,6 +290,9 @@ impl Effect {
 
     pub fn write(&self, tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<()> {
         let place = &inbound.origin.key;
+        self.changes(place)
+            .iter()
+            .try_for_each(|change| audit::note(tx, &Actor::of(inbound), change, now))?;
         match self {
             Effect::Nothing => Ok(()),
             Effect::Pin {
@@ -346,6 +350,28 @@ impl Effect {
             }
             Effect::Remember(saving) => saving.write(tx).map(drop),
             Effect::Forget(forgetting) => forgetting.write(tx).map(drop),
+        }
+    }
+}
+
+impl Effect {
+    /// Entries for the audit.
+    fn changes<'a>(&self, place: &'a SessionKey) -> Vec<Change<'a>> {
+        let switch = |handoff: &Handoff| {
+            let change = Change::new(Action::Switch).at(place);
+            change.from(&handoff.from).to(&handoff.to)
+        };
+        match self {
+            Effect::Pin { opens, handoff, .. } => {
+                let open = opens.as_ref().map(|_| Change::new(Action::Open).at(place));
+                open.into_iter()
+                    .chain(handoff.as_ref().map(switch))
+                    .collect()
+            }
+            Effect::Unpin { handoff } => handoff.iter().map(switch).collect(),
+            Effect::Close => vec![Change::new(Action::Close).at(place)],
+            Effect::Revoke(person) => vec![Change::new(Action::Unpair).about(person)],
+            _ => Vec::new(),
         }
     }
 }

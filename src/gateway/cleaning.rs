@@ -15,7 +15,8 @@ use crate::channels::outgoing;
 use crate::clock::now_ms;
 use crate::delivery::{outbox, preview_messages};
 use crate::records::{
-    decisions, guest_notices, inbox, journal, ledger, subagents, summaries, transcript, turn_log,
+    audit, decisions, guest_notices, inbox, journal, ledger, subagents, summaries, transcript,
+    turn_log,
 };
 use crate::routing::places;
 use crate::storage::{Db, Durability, StoreError};
@@ -37,13 +38,14 @@ const LONGEST_AWAY_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 type Forget = fn(&Transaction<'_>, i64, u32) -> rusqlite::Result<usize>;
 
 /// Tables to clean, with the function for each.
-const CHORES: [(&str, Forget); 13] = [
+const CHORES: [(&str, Forget); 14] = [
     ("inbox", inbox::forget_old),
     ("outbox", outbox::forget_old),
     ("preview_messages", preview_messages::forget_old),
     ("people", people::forget_old),
     ("guest_notices", guest_notices::forget_old),
     ("decisions", decisions::forget_old),
+    ("audit", audit::forget_old),
     ("turns", turn_log::forget_old),
     ("spending, budgets, budget_notices", ledger::forget_old),
     ("subagents", subagents::forget_old),

@@ -2,6 +2,7 @@
 
 mod at_the_terminal;
 mod cleaning;
+mod decide;
 mod deletions;
 mod generated_secrets;
 mod group_migration;
@@ -16,6 +17,7 @@ mod preflight;
 mod reactions;
 mod reload;
 mod removals;
+mod replay;
 mod replies;
 mod safekeeping;
 mod slash;
@@ -27,21 +29,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dashmap::DashSet;
+use dashmap::{DashMap, DashSet};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::{Memories, Registry};
+use crate::agents::{AgentRows, Memories, Registry};
 use crate::answering::{TranscriptSearch, files};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::CommandServices;
-use crate::config::{Secrets, Switch};
+use crate::config::{Config, Secrets, Switch};
 use crate::delivery::{Delivery, MovedAway};
-use crate::domain::{AgentId, Destination};
+use crate::domain::{AgentId, AgentUid, Destination};
 use crate::home::{
     CheckedConfig, ConfigError, Home, HomeLock, LockError, Reload, ReloadHandle, ReloadRequests,
     Snapshot, Snapshots,
@@ -97,6 +99,37 @@ struct GatewayState {
     /// Counts what has no answer yet: messages, subagents and sends.
     work: TaskTracker,
     stop: CancellationToken,
+}
+
+impl GatewayState {
+    fn new(home: &Home, config: &Config, services: lanes::Services, reload: ReloadHandle) -> Self {
+        let (db, pins) = (services.db.clone(), services.pins.clone());
+        let (aliases, delivery) = (services.aliases.clone(), services.delivery.clone());
+        let paces = Arc::new(PersonPaces::new(&config.access.limits));
+        GatewayState {
+            home: home.path().to_owned(),
+            router: Router::new(pins.clone()),
+            pins,
+            names: names::remembered(db.clone()),
+            aliases,
+            delivery,
+            removals: Removals::default(),
+            guests: Guests::default(),
+            ignored: Ignored::default(),
+            paces: watch::Sender::new(paces),
+            work: services.work.clone(),
+            stop: CancellationToken::new(),
+            services: CommandServices {
+                db,
+                snapshots: services.snapshots.clone(),
+                memories: services.memories.clone(),
+                sessions: Sessions::new(services),
+                home: home.path().to_owned(),
+                reload,
+                started_at: now_ms(),
+            },
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -175,12 +208,8 @@ impl Gateway {
         files::clear_unfinished(home.path()).await;
         let (registry, agent_rows) = checked.registry(&home, &db).await?;
         clear_results(&home, &registry).await;
-        let snapshot = Snapshot::new(
-            checked.config.clone(),
-            checked.table.clone(),
-            Arc::new(registry),
-        );
-        let snapshots = Snapshots::new(snapshot);
+        let (config, table) = (checked.config.clone(), checked.table.clone());
+        let snapshots = Snapshots::new(Snapshot::new(config, table, Arc::new(registry)));
         let guest = alone.as_ref().and_then(|(_, agent)| agent.clone());
         let pins = Arc::new(match guest {
             Some(agent) => pins::with_guest(db.clone(), at_the_terminal::pin(agent), now_ms()),
@@ -195,80 +224,35 @@ impl Gateway {
             Some((channel, _)) => vec![Made::apart(channel)],
             None => platforms::made(&makings, &snapshots.current()).await?,
         };
-        let channels: Vec<_> = made.iter().map(|made| made.channel.clone()).collect();
         let work = TaskTracker::new();
         // Closed from the start, so that waiting ends whenever nothing is counted.
         work.close();
-        let owners = checked
-            .config
-            .access
-            .owners
-            .iter()
-            .filter_map(Destination::owner)
-            .collect();
         let (delivery, moves) = Delivery::new(
             db.clone(),
-            &channels,
-            owners,
+            &made
+                .iter()
+                .map(|made| made.channel.clone())
+                .collect::<Vec<_>>(),
+            owners(&checked.config),
             outgoing::folder(home.path()),
             work.clone(),
         );
         let moves_before = or_go_on("moves of groups", db.read(aliases::load).await)?;
-        let aliases = Arc::new(Aliases::new(moves_before));
-        let bootstrapped: DashSet<_> = agent_rows
-            .values()
-            .filter(|known| known.bootstrapped)
-            .map(|known| known.uid)
-            .collect();
-        let orphans = db.write(|tx| subagents::close_orphans(tx, now_ms()));
-        or_go_on("stopped subagents", orphans.await)?;
-        let absorbing = db.read(journal::absorbing);
-        let absorbing = or_go_on("turns from before", absorbing.await)?;
         let memories = Memories::new(db.clone());
-        let switch = {
-            let snapshots = snapshots.clone();
-            Arc::new(move || snapshots.current().config.switch)
-        };
-        let sessions = Sessions::new(lanes::Services {
-            db: db.clone(),
-            snapshots: snapshots.clone(),
-            pins: pins.clone(),
-            aliases: aliases.clone(),
-            delivery: delivery.clone(),
-            tools: toolbox(&memories, &db, switch),
-            memories: memories.clone(),
-            work: work.clone(),
-            absorbing: absorbing.into_iter().collect(),
-            bootstrapped,
-        });
-        let names = names::remembered(db.clone());
-        let (reload, requests) = ReloadHandle::new();
-        let services = CommandServices {
+        let services = lanes::Services {
+            tools: toolbox(&memories, &db, switch(&snapshots)),
+            absorbing: turns_from_before(&db).await?,
+            bootstrapped: bootstrapped(&agent_rows),
             db,
             snapshots,
-            memories,
-            sessions,
-            home: home.path().to_owned(),
-            reload,
-            started_at: now_ms(),
-        };
-        let stop = CancellationToken::new();
-        let paces = Arc::new(PersonPaces::new(&checked.config.access.limits));
-        let state = Arc::new(GatewayState {
-            services,
-            home: home.path().to_owned(),
-            router: Router::new(pins.clone()),
             pins,
-            names,
-            aliases,
+            aliases: Arc::new(Aliases::new(moves_before)),
             delivery,
-            removals: Removals::default(),
-            guests: Guests::default(),
-            ignored: Ignored::default(),
-            paces: watch::Sender::new(paces),
+            memories,
             work,
-            stop,
-        });
+        };
+        let (reload, requests) = ReloadHandle::new();
+        let state = Arc::new(GatewayState::new(&home, &checked.config, services, reload));
         state.tell_missing_keys().await;
         Ok(Self::run(state, home, lock, moves, (makings, made), requests).await)
     }
@@ -408,6 +392,30 @@ impl Gateway {
     }
 }
 
+/// The private chats of the owners.
+fn owners(config: &Config) -> Vec<Destination> {
+    let owners = config.access.owners.iter();
+    owners.filter_map(Destination::owner).collect()
+}
+
+/// Closes what an earlier process cannot go on with. Returns its turns that can, each with the other
+/// inbox rows it answers.
+async fn turns_from_before(db: &Db) -> Result<DashMap<i64, Vec<i64>>, StoreError> {
+    let orphans = db.write(|tx| subagents::close_orphans(tx, now_ms()));
+    or_go_on("stopped subagents", orphans.await)?;
+    let absorbing = db.read(journal::absorbing);
+    let absorbing = or_go_on("turns from before", absorbing.await)?;
+    Ok(absorbing.into_iter().collect())
+}
+
+/// Agents that have finished a turn before.
+fn bootstrapped(rows: &AgentRows) -> DashSet<AgentUid> {
+    rows.values()
+        .filter(|known| known.bootstrapped)
+        .map(|known| known.uid)
+        .collect()
+}
+
 /// Rows that cannot be read or written for good must not keep the gateway from starting.
 fn or_go_on<T: Default>(what: &str, done: Result<T, StoreError>) -> Result<T, StoreError> {
     match done {
@@ -430,6 +438,12 @@ async fn clear_results(home: &Home, registry: &Registry) {
     if let Err(error) = tokio::task::spawn_blocking(clear).await {
         tracing::warn!("old results of tools were not removed: {error}");
     }
+}
+
+/// Looks up how agents of a place share its conversation, at the time of the call.
+fn switch(snapshots: &Snapshots) -> Arc<dyn Fn() -> Switch + Send + Sync> {
+    let snapshots = snapshots.clone();
+    Arc::new(move || snapshots.current().config.switch)
 }
 
 /// All tools. The policy of an agent decides which of them the agent has.

@@ -32,7 +32,6 @@ use crate::turn::budget::Over;
 pub use crate::subagents::{Arrived, Item, Unknown};
 
 use keep::Keeper;
-use lane::Purpose;
 use person_turns::PersonTurns;
 use queues::Lanes;
 
@@ -53,7 +52,8 @@ pub struct Services {
     pub bootstrapped: DashSet<AgentUid>,
 }
 
-/// The handle to all lanes. Cheap to clone.
+/// The handle to all lanes. Messages are put in with `submit` and `observe` (in `queues`). Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct Sessions {
     snapshots: Snapshots,
@@ -127,7 +127,7 @@ impl Sessions {
             tools,
             memories,
             subagents: subagents.clone(),
-            bootstrapped,
+            bootstrapped: Arc::new(bootstrapped),
             stop: stop.clone(),
         });
         let keeper = Keeper {
@@ -166,28 +166,6 @@ impl Sessions {
         let before = self.snapshots.current();
         self.answering.renew(&before, &now);
         self.snapshots.replace(now);
-    }
-
-    /// Queues a message in its place's lane. The guard is held until it is answered.
-    pub fn submit(
-        &self,
-        accepted: Accepted,
-        arrived: Arrived,
-        guard: TaskTrackerToken,
-    ) -> Result<(), LaneFull> {
-        self.lanes.submit(accepted, Purpose::Answer, arrived, guard)
-    }
-
-    /// Queues a message that is kept without an answer. A lane in which much waits does not take
-    /// it.
-    pub fn observe(
-        &self,
-        accepted: Accepted,
-        arrived: Arrived,
-        guard: TaskTrackerToken,
-    ) -> Result<(), LaneFull> {
-        self.lanes
-            .submit(accepted, Purpose::Observe, arrived, guard)
     }
 
     /// Puts an edit into a message waiting in its lane. Returns the message with its row.

@@ -12,7 +12,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::keep::Keeper;
 use super::lane::{Lane, Purpose, Waiting};
 use super::person_turns::{PersonTurns, Share};
-use super::{LaneFull, Queue};
+use super::{LaneFull, Queue, Sessions};
 use crate::answering::Answering;
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, Extras, Inbound, Internal, Origin, SessionKey};
@@ -39,8 +39,31 @@ pub(super) struct Lanes {
     pub(super) abandon: CancellationToken,
 }
 
+impl Sessions {
+    /// Queues a message in its place's lane. The guard is held until it is answered.
+    pub fn submit(
+        &self,
+        accepted: Accepted,
+        arrived: Arrived,
+        guard: TaskTrackerToken,
+    ) -> Result<(), LaneFull> {
+        self.lanes.submit(accepted, Purpose::Answer, arrived, guard)
+    }
+
+    /// Queues a message that is kept without an answer. A lane in which much waits does not take
+    /// it.
+    pub fn observe(
+        &self,
+        accepted: Accepted,
+        arrived: Arrived,
+        guard: TaskTrackerToken,
+    ) -> Result<(), LaneFull> {
+        self.lanes
+            .submit(accepted, Purpose::Observe, arrived, guard)
+    }
+}
+
 impl Lanes {
-    /// Queues a message in its place's lane. The guard is held until the answer.
     pub(super) fn submit(
         self: &Arc<Self>,
         accepted: Accepted,

@@ -11,10 +11,10 @@ use super::keep::Kept;
 use super::lane::{Lane, MOST_WAITING, NotBefore, NotYet, Purpose, RunningTurn, Waiting};
 use super::person_turns::PersonTurn;
 use super::queues::Lanes;
-use crate::answering::{ActiveTurn, Due, Ended, Exchange, LaneView};
+use crate::answering::{ActiveTurn, Due, Ended, Exchange};
 use crate::domain::SessionKey;
 use crate::records::inbox::Accepted;
-use crate::subagents::{Arrived, Item};
+use crate::subagents::Item;
 
 /// A parked turn with the guards of its messages.
 struct Parked {
@@ -26,19 +26,11 @@ struct Parked {
 
 /// The worker's next step.
 enum Job {
-    Fresh(Box<Taken>, Option<PersonTurn>),
+    /// Keeps a message without an answer.
+    Keep(Box<Accepted>, Purpose, Vec<TaskTrackerToken>),
+    Answer(Box<Due>, Vec<TaskTrackerToken>, Option<PersonTurn>),
     /// Resumes the turn parked last.
     Resume(Option<PersonTurn>),
-}
-
-/// The messages of a turn, out of their lane.
-struct Taken {
-    accepted: Accepted,
-    purpose: Purpose,
-    arrived: Arrived,
-    halt: CancellationToken,
-    lane: LaneView,
-    guards: Vec<TaskTrackerToken>,
 }
 
 impl Lanes {
@@ -63,38 +55,19 @@ impl Lanes {
     /// Returns whom to let go of, or none when the rest is left to the next start.
     async fn do_one(&self, job: Job, parked: &mut Vec<Parked>) -> Option<Vec<TaskTrackerToken>> {
         let (ended, guards) = match job {
-            Job::Fresh(taken, _) if taken.purpose == Purpose::Observe => {
-                self.keeper.observed(&taken.accepted).await;
-                return Some(taken.guards);
+            Job::Keep(accepted, Purpose::Observe, guards) => {
+                self.keeper.observed(&accepted).await;
+                return Some(guards);
             }
-            Job::Fresh(taken, _) if taken.accepted.inbound.extras.note.is_some() => {
-                return match self.keeper.note(&taken.accepted).await {
-                    Kept::Done => Some(taken.guards),
+            Job::Keep(note, Purpose::Answer, guards) => {
+                return match self.keeper.note(&note).await {
+                    Kept::Done => Some(guards),
                     Kept::LeftBehind => None,
                 };
             }
-            Job::Fresh(taken, _persons) => {
-                let Taken {
-                    accepted,
-                    arrived,
-                    halt,
-                    guards,
-                    lane,
-                    ..
-                } = *taken;
-                let aside = parked.iter().map(|parked| parked.turn.aside()).collect();
-                (
-                    self.answering
-                        .begin(Due {
-                            accepted,
-                            arrived,
-                            halt,
-                            lane,
-                            aside,
-                        })
-                        .await,
-                    guards,
-                )
+            Job::Answer(mut due, guards, _persons) => {
+                due.aside = parked.iter().map(|parked| parked.turn.aside()).collect();
+                (self.answering.begin(*due).await, guards)
             }
             Job::Resume(_persons) => {
                 let Parked {
@@ -209,17 +182,22 @@ impl Lanes {
             Ok(sizes) => sizes,
             Err(NotBefore(until)) => return not_yet(NotYet::Before(until), lane),
         };
-        let Some(taken) = drain(lane, &sizes) else {
+        let Some((due, purpose, guards)) = drain(lane, &sizes) else {
             // Removed under the lock of `submit`, so no message falls between two workers.
             entry.remove();
             return None;
         };
-        lane.current = (taken.purpose == Purpose::Answer)
-            .then(|| RunningTurn::new(Item::of(&taken.accepted), taken.halt.clone()));
-        lane.was_busy |= taken.purpose == Purpose::Answer;
+        lane.current = (purpose == Purpose::Answer)
+            .then(|| RunningTurn::new(Item::of(&due.accepted), due.halt.clone()));
+        lane.was_busy |= purpose == Purpose::Answer;
         lane.tell();
         lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;
-        Some(Ok(Job::Fresh(Box::new(taken), persons)))
+        let is_note = due.accepted.inbound.extras.note.is_some();
+        Some(Ok(if is_note || purpose == Purpose::Observe {
+            Job::Keep(Box::new(due.accepted), purpose, guards)
+        } else {
+            Job::Answer(Box::new(due), guards, persons)
+        }))
     }
 
     /// Brings a message with room for its turn to the front, and takes the room.
@@ -257,7 +235,8 @@ impl Lanes {
 /// The person has as many turns as a person may have.
 struct NoRoom;
 
-fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<Taken> {
+/// Takes the messages of the next turn out of the lane, with their guards.
+fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<(Due, Purpose, Vec<TaskTrackerToken>)> {
     let mut guards = Vec::new();
     let mut messages = Vec::new();
     for size in sizes {
@@ -272,12 +251,12 @@ fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<Taken> {
     let mut messages = messages.into_iter();
     let (mut accepted, purpose, arrived) = messages.next()?;
     accepted.backlog = messages.map(|(accepted, ..)| accepted).collect();
-    Some(Taken {
+    let due = Due {
         accepted,
-        purpose,
         arrived,
         halt: CancellationToken::new(),
         lane: lane.view(),
-        guards,
-    })
+        aside: Vec::new(),
+    };
+    Some((due, purpose, guards))
 }

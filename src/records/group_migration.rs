@@ -42,7 +42,7 @@ pub(crate) fn follow(tx: &Transaction<'_>, moved: Moved, now: i64) -> rusqlite::
 }
 
 /// Tables whose rows only change their place.
-const MOVED: [(&str, &str); 10] = [
+const MOVED: [(&str, &str); 11] = [
     ("inbox", "place_id"),
     ("turns", "place_id"),
     ("open_turns", "place_id"),
@@ -53,6 +53,7 @@ const MOVED: [(&str, &str); 10] = [
     ("preview_messages", "place_id"),
     ("memories", "place_id"),
     ("memory_scopes", "place_id"),
+    ("audit", "place_id"),
 ];
 /// Tables with at most one row of a kind for a place. The row of the new place wins.
 const REPLACED: [&str; 2] = ["model_overrides", "openings"];

@@ -4,7 +4,9 @@
 //! A [`Run`] does a step at a time. Between two steps its caller can write down the result, look
 //! around, park the turn, and resume the turn later, also in another process.
 
+mod asking;
 pub(crate) mod budget;
+mod estimates;
 pub(crate) mod history;
 pub(crate) mod prompt;
 
@@ -19,17 +21,14 @@ use tokio::time::Instant;
 
 use crate::access::Role;
 use crate::config::{AgentLimits, ModelRef};
-use crate::domain::{Imitation, Labels, Marks, Said, SessionKey, TurnEvent};
-use crate::models::{
-    Cut, Failure, Lineup, ModelError, ModelEvent, ModelMessage, ModelRequest, Models, ToolCall,
-    Unanswered, Usage, estimate_tokens,
-};
+use crate::domain::{Labels, Said, SessionKey, TurnEvent};
+use crate::models::{Cut, Lineup, ModelMessage, Models, ToolCall, Unanswered, Usage};
 use crate::tools::{Outcome, Scope, ToolView};
 
+pub(crate) use asking::wait_for_model;
+use asking::{Answer, Stage, ask_until_answered, telling_if_slow};
 use budget::Over;
 
-/// People are told of a model without a sign of life for this long.
-const SLOW_AFTER: Duration = Duration::from_secs(20);
 /// Tools of a round at the same time.
 const MOST_PARALLEL: usize = 8;
 const MOST_PARALLEL_OF_A_GUEST: usize = 2;
@@ -41,11 +40,6 @@ const MOST_CUT_ROUNDS: u32 = 3;
 
 /// The tool with words of the operator.
 const SKILL: &str = "skill";
-
-/// About the tokens of a picture, for estimates.
-const IMAGE_TOKENS: usize = 1500;
-/// The tokens of an answer without `max_tokens`, for estimates.
-const USUAL_ANSWER: u32 = 4096;
 
 /// The parts of a turn's request.
 pub(crate) struct TurnRequest {
@@ -173,11 +167,6 @@ impl Run {
         }
     }
 
-    /// Allows fewer model calls than a turn usually may make.
-    pub(crate) fn limit_steps(&mut self, max_steps: u32) {
-        self.request.limits.steps = self.request.limits.steps.min(max_steps);
-    }
-
     /// Model calls left, for the turn and its subagents.
     pub(crate) fn steps_left(&self) -> u32 {
         self.request
@@ -192,6 +181,7 @@ impl Run {
         self.charged.steps += charge.steps;
         self.charged.usage.add(charge.usage);
     }
+
     pub(crate) fn lineup(&self) -> &Lineup {
         &self.request.lineup
     }
@@ -286,12 +276,7 @@ impl Run {
         self.may_ask()?;
         self.steps += 1;
         let lead = if self.said.is_empty() { "" } else { PARAGRAPH };
-        let stage = Stage {
-            events,
-            lead,
-            shown: &self.saying,
-            heard: Mutex::new(Instant::now()),
-        };
+        let stage = Stage::new(events, lead, &self.saying);
         let asking = ask_until_answered(models, &self.request, &stage);
         let slow = async {
             stage.silence().await;
@@ -351,62 +336,6 @@ impl Run {
         {
             Some(most) => Err(TurnError::TooManyTokens(most)),
             None => Ok(()),
-        }
-    }
-
-    /// A guess at the cost of a cut call, because no provider will tell. Calls without any answer
-    /// cost nothing.
-    pub(crate) fn guess_of_cut_call(&self) -> Usage {
-        let count = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
-        let said = self.saying.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.is_empty() {
-            return Usage::default();
-        }
-        let read: usize = self
-            .request
-            .messages
-            .iter()
-            .map(|message| estimate_tokens(words(message)))
-            .sum();
-        let input_tokens = count(estimate_tokens(&self.request.system) + read);
-        Usage {
-            input_tokens,
-            output_tokens: count(estimate_tokens(&said)),
-            cached_tokens: 0,
-        }
-    }
-
-    /// An estimate of the next call's cost, rather too much than too little.
-    pub(crate) fn estimate(&self) -> Usage {
-        let TurnRequest {
-            system,
-            messages,
-            tools,
-            lineup,
-            ..
-        } = &self.request;
-        let of_message = |message: &ModelMessage| match message {
-            ModelMessage::User(content) => {
-                estimate_tokens(&content.text) + content.images.len() * IMAGE_TOKENS
-            }
-            ModelMessage::Assistant { text, tool_calls } => {
-                let calls = tool_calls.iter();
-                let arguments = calls.map(|call| estimate_tokens(&call.arguments.to_string()));
-                estimate_tokens(text) + arguments.sum::<usize>()
-            }
-            ModelMessage::ToolResult { content, .. } => estimate_tokens(content),
-        };
-        let offered = tools.specs();
-        let of_tools = offered.iter().map(|tool| {
-            estimate_tokens(&tool.description) + estimate_tokens(&tool.parameters.to_string())
-        });
-        let read = estimate_tokens(system)
-            + messages.iter().map(of_message).sum::<usize>()
-            + of_tools.sum::<usize>();
-        Usage {
-            input_tokens: u64::try_from(read).unwrap_or(u64::MAX),
-            output_tokens: u64::from(lineup.settings.max_tokens.unwrap_or(USUAL_ANSWER)),
-            cached_tokens: 0,
         }
     }
 
@@ -483,173 +412,6 @@ impl Run {
 /// Stands between an agent's words before a tool call and after the call.
 const PARAGRAPH: &str = "\n\n";
 
-/// Shows a call's text as soon as there is some, so the shown pieces add up to the finished text.
-struct Stage<'a> {
-    events: &'a mpsc::Sender<TurnEvent>,
-    /// Shown before the first piece.
-    lead: &'static str,
-    /// Everything shown of this call.
-    shown: &'a Mutex<String>,
-    /// When the model last gave a sign of life.
-    heard: Mutex<Instant>,
-}
-
-impl Stage<'_> {
-    /// Shows the next piece of a text, without imitated marks at its beginning: models imitate the
-    /// form of what they read. Returns the piece as it counts.
-    async fn show_clean(&self, held: &mut String, piece: String, marks: &Marks) -> String {
-        held.push_str(&piece);
-        let shown = match marks.imitation(marks.without_imitation(held)) {
-            Imitation::MayBe => return String::new(),
-            Imitation::Not | Imitation::Is { .. } => marks.without_imitation(held).to_owned(),
-        };
-        held.clear();
-        self.show(shown.clone(), true).await;
-        shown
-    }
-
-    async fn show(&self, piece: String, is_first: bool) {
-        self.shown
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_str(&piece);
-        let text = if is_first && !self.lead.is_empty() {
-            format!("{}{piece}", self.lead)
-        } else {
-            piece
-        };
-        // Progress is a courtesy, so a missing listener is fine.
-        drop(self.events.send(TurnEvent::Text(text)).await);
-    }
-
-    fn hear(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// Returns once nothing was heard for long.
-    async fn silence(&self) {
-        loop {
-            let due = *self.heard.lock().unwrap_or_else(PoisonError::into_inner) + SLOW_AFTER;
-            if due <= Instant::now() {
-                return;
-            }
-            tokio::time::sleep_until(due).await;
-        }
-    }
-}
-
-/// Waits for a model, and tells people once if the wait is long.
-async fn telling_if_slow<T>(
-    events: &mpsc::Sender<TurnEvent>,
-    waiting: impl Future<Output = T>,
-    slow: impl Future<Output = ()>,
-) -> T {
-    let mut waiting = std::pin::pin!(waiting);
-    tokio::select! {
-        biased;
-        done = &mut waiting => return done,
-        () = slow => {}
-    }
-    // A full queue means people have text to read, so the notice may be dropped.
-    drop(events.try_send(TurnEvent::Slow));
-    waiting.await
-}
-
-/// Waits for work of another model call, such as a summary, and tells people once if the wait is
-/// long.
-pub(crate) async fn wait_for_model<T>(
-    events: &mpsc::Sender<TurnEvent>,
-    waiting: impl Future<Output = T>,
-) -> T {
-    telling_if_slow(events, waiting, tokio::time::sleep(SLOW_AFTER)).await
-}
-
-struct Answer {
-    text: String,
-    tool_calls: Vec<ToolCall>,
-    usage: Usage,
-    cut: Option<Cut>,
-    model: ModelRef,
-}
-
-/// Asks the models of the lineup in order, each as often as worth a try, until a model answers.
-async fn ask_until_answered(
-    models: &Models,
-    request: &TurnRequest,
-    stage: &Stage<'_>,
-) -> Result<Answer, Unanswered> {
-    let mut attempts = models.attempts(&request.lineup);
-    loop {
-        match ask(models, attempts.model(), request, stage).await {
-            Ok(answer) => {
-                attempts.succeeded();
-                return Ok(answer);
-            }
-            Err(failure) => attempts.after(failure).await?,
-        }
-    }
-}
-
-async fn ask(
-    models: &Models,
-    model: ModelRef,
-    request: &TurnRequest,
-    stage: &Stage<'_>,
-) -> Result<Answer, Failure> {
-    let mut text = String::new();
-    // The beginning, while it may still be an imitated mark.
-    let (mut held, marks) = (String::new(), request.scope.agent.marks());
-    let failure = |error, text: &String| {
-        Failure::new(error, !text.is_empty(), &request.system, &request.messages)
-    };
-    let mut stream = models
-        .stream(&model, model_request(request))
-        .await
-        .map_err(|error| failure(error, &text))?;
-    while let Some(event) = stream.next().await {
-        stage.hear();
-        match event {
-            Ok(ModelEvent::Working) => {}
-            Ok(ModelEvent::Text(piece)) if text.is_empty() => {
-                text = stage.show_clean(&mut held, piece, &marks).await;
-            }
-            Ok(ModelEvent::Text(piece)) => {
-                text.push_str(&piece);
-                stage.show(piece, false).await;
-            }
-            Ok(ModelEvent::Done {
-                tool_calls,
-                usage,
-                cut,
-            }) => {
-                if text.is_empty() && !marks.without_imitation(&held).trim().is_empty() {
-                    text = held;
-                    stage.show(text.clone(), true).await;
-                }
-                return Ok(Answer {
-                    text,
-                    tool_calls,
-                    usage,
-                    cut,
-                    model,
-                });
-            }
-            Err(error) => return Err(failure(error, &text)),
-        }
-    }
-    Err(failure(ModelError::CutOff.into(), &text))
-}
-
-fn model_request(request: &TurnRequest) -> ModelRequest {
-    ModelRequest {
-        system: request.system.clone(),
-        messages: request.messages.clone(),
-        tools: request.tools.specs(),
-        settings: request.lineup.settings,
-        cache_key: request.lineup.cache_key.clone(),
-    }
-}
-
 fn append_paragraph(text: &mut String, next: &str) {
     if !text.is_empty() && !next.is_empty() {
         text.push_str(PARAGRAPH);
@@ -667,14 +429,6 @@ fn not_run(cut: Cut) -> String {
     format!(
         "The tool was not run: {why}, in the middle of its arguments. Call it again with less, or go on without it."
     )
-}
-
-fn words(message: &ModelMessage) -> &str {
-    match message {
-        ModelMessage::User(content) => &content.text,
-        ModelMessage::Assistant { text, .. } => text,
-        ModelMessage::ToolResult { content, .. } => content,
-    }
 }
 
 impl TurnLimits {

@@ -1,0 +1,150 @@
+//! Handles inbox rows that wait from before: those of an earlier process, and failed messages asked
+//! for again.
+
+use rusqlite::Connection;
+
+use super::GatewayState;
+use super::decide::Received;
+use super::inbound::{give_up, look_at};
+use super::replies;
+use crate::answering::Told;
+use crate::lanes::Arrived;
+use crate::records::inbox::{self, Accepted, Closing, Waiting};
+use crate::storage::{Next, Patience, StoreError};
+
+/// Rows of an earlier process are taken up in portions of this many.
+const PORTION: u32 = 500;
+
+/// Resumes sending, then handles the rows of an earlier process, oldest first.
+pub(super) async fn take_up(state: &GatewayState) {
+    let resume = || state.delivery.resume();
+    if let Read::Stopping = insistently(state, "sending what is left", resume).await {
+        return;
+    }
+    // The end of the replay: resumed turns put newer rows into lanes by themselves.
+    let newest = || state.services.db.read(inbox::newest);
+    let Read::Done(until) = insistently(state, "looking for messages from before", newest).await
+    else {
+        return;
+    };
+    let mut after = 0;
+    loop {
+        let portion = || {
+            let read =
+                move |connection: &Connection| inbox::waiting(connection, after, until, PORTION);
+            state.services.db.read(read)
+        };
+        let Read::Done(waiting) =
+            insistently(state, "looking for messages from before", portion).await
+        else {
+            return;
+        };
+        let Some(last) = waiting.last() else { return };
+        after = last.id;
+        tracing::info!("{} messages wait from before", waiting.len());
+        for row in waiting {
+            take_up_row(state, row).await;
+        }
+    }
+}
+
+/// Handles messages once more whose rows wait again. Rows that cannot be read now are taken up by
+/// the next start.
+pub(super) async fn again(state: &GatewayState, ids: Vec<i64>) {
+    if ids.is_empty() {
+        return;
+    }
+    let read = || {
+        let ids = ids.clone();
+        let messages = move |connection: &Connection| inbox::messages_of(connection, &ids);
+        state.services.db.read(messages)
+    };
+    if let Read::Done(rows) = insistently(state, "looking for a failed message", read).await {
+        for (id, inbound) in rows {
+            let inbound = Ok(inbound);
+            Box::pin(take_up_row(state, Waiting { id, inbound })).await;
+        }
+    }
+}
+
+async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
+    match inbound {
+        Ok(inbound) if inbound.extras.internal.is_some() => {
+            take_up_internal(state, Accepted::new(id, inbound)).await;
+        }
+        Ok(inbound) if state.delivery.reaches(&inbound.origin.key) => {
+            let (accepted, guard) = (Accepted::new(id, inbound), state.work.token());
+            look_at(state, Received::new(accepted, Arrived::Before, guard)).await;
+        }
+        // Messages of a platform not connected in this process wait in the inbox.
+        Ok(_) => {}
+        Err(reason) => {
+            tracing::error!(
+                inbox.id = id,
+                "a waiting message cannot be read any more: {reason}"
+            );
+            // A row that cannot be closed either is taken up by the next start.
+            let close = || replies::close(state, id, Closing::Failed, "unreadable");
+            insistently(state, "closing an unreadable message", close).await;
+        }
+    }
+}
+
+/// Resumes a message written by no person. Messages for a platform that is off wait in the inbox.
+async fn take_up_internal(state: &GatewayState, accepted: Accepted) {
+    let place = &accepted.inbound.origin.key;
+    if !place.is_internal() && !state.delivery.reaches(place) {
+        return;
+    }
+    let mut patience = Patience::new("a subagent");
+    loop {
+        let taken = match state.services.sessions.take_up(accepted.clone()).await {
+            Ok(Ok(())) => return,
+            Ok(Err(_)) => {
+                let outcome = "nobody knows what it is about";
+                replies::close(state, accepted.id, Closing::Failed, outcome).await
+            }
+            Err(error) => Err(error),
+        };
+        let Err(error) = taken else { return };
+        match patience.after(&state.stop, &error).await {
+            Next::Again => {}
+            Next::Hopeless => return give_up(state, &accepted, &error, Told::InLogOnly).await,
+            Next::Stopping => return,
+        }
+    }
+}
+
+/// The end of work that was tried again and again.
+enum Read<T> {
+    Done(T),
+    /// The work cannot be done. The rest of the gateway goes on.
+    Hopeless,
+    Stopping,
+}
+
+/// Tries until the work is done, cannot be done, or the process stops.
+async fn insistently<T, F>(
+    state: &GatewayState,
+    what: &'static str,
+    mut work: impl FnMut() -> F,
+) -> Read<T>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut patience = Patience::new(what);
+    loop {
+        let error = match work().await {
+            Ok(done) => return Read::Done(done),
+            Err(error) => error,
+        };
+        match patience.after(&state.stop, &error).await {
+            Next::Again => {}
+            Next::Hopeless => {
+                tracing::error!("{what} was given up: {error}");
+                return Read::Hopeless;
+            }
+            Next::Stopping => return Read::Stopping,
+        }
+    }
+}

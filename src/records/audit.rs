@@ -1,0 +1,198 @@
+//! Changes that people have made: the `audit` table. An entry has no words of a conversation.
+
+use rusqlite::{Connection, Transaction, params};
+
+use crate::domain::{AgentId, Inbound, PersonId, SessionKey};
+use crate::routing::places;
+
+/// Entries are kept this long.
+const KEPT_MS: i64 = 400 * 24 * 60 * 60 * 1000;
+
+/// The origin of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Actor {
+    Person {
+        id: PersonId,
+        name: String,
+    },
+    /// The command line, with the login name on this machine.
+    Cli {
+        login: String,
+    },
+    /// A saved file of the home.
+    Config,
+    /// The gateway itself, such as the end of a time-limited switch.
+    Gateway,
+}
+
+impl Actor {
+    pub(crate) fn of(inbound: &Inbound) -> Self {
+        Actor::Person {
+            id: inbound.origin.person.clone(),
+            name: inbound.person_name.clone(),
+        }
+    }
+
+    fn columns(&self) -> (String, Option<&str>) {
+        match self {
+            Actor::Person { id, name } => (id.to_string(), Some(name)),
+            Actor::Cli { login } => ("cli".into(), Some(login)),
+            Actor::Config => ("config".into(), None),
+            Actor::Gateway => ("gateway".into(), None),
+        }
+    }
+}
+
+/// A kind of change. The text forms are stored and shown, so they stay as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Switch,
+    Open,
+    Close,
+    Pair,
+    Unpair,
+    Reload,
+}
+
+impl Action {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Action::Switch => "switch",
+            Action::Open => "open",
+            Action::Close => "close",
+            Action::Pair => "pair",
+            Action::Unpair => "unpair",
+            Action::Reload => "reload",
+        }
+    }
+}
+
+/// A change to be written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change<'a> {
+    pub(crate) action: Action,
+    pub(crate) place: Option<&'a SessionKey>,
+    pub(crate) agent: Option<&'a AgentId>,
+    /// The changed thing where it is neither the place nor the agent, such as a person's id.
+    pub(crate) subject: Option<String>,
+    pub(crate) before: Option<String>,
+    pub(crate) after: Option<String>,
+}
+
+impl<'a> Change<'a> {
+    pub(crate) fn new(action: Action) -> Self {
+        Change {
+            action,
+            place: None,
+            agent: None,
+            subject: None,
+            before: None,
+            after: None,
+        }
+    }
+
+    pub(crate) fn at(self, place: &'a SessionKey) -> Self {
+        Change {
+            place: Some(place),
+            ..self
+        }
+    }
+
+    pub(crate) fn about(self, subject: impl ToString) -> Self {
+        Change {
+            subject: Some(subject.to_string()),
+            ..self
+        }
+    }
+
+    pub(crate) fn from(self, before: impl ToString) -> Self {
+        Change {
+            before: Some(before.to_string()),
+            ..self
+        }
+    }
+
+    pub(crate) fn to(self, after: impl ToString) -> Self {
+        Change {
+            after: Some(after.to_string()),
+            ..self
+        }
+    }
+}
+
+/// A change that was written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) id: i64,
+    pub(crate) at: i64,
+    /// A person's id, `cli`, `config` or `gateway`.
+    pub(crate) actor: String,
+    pub(crate) name: Option<String>,
+    /// The key of the place today.
+    pub(crate) place: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) action: String,
+    pub(crate) subject: Option<String>,
+    pub(crate) before: Option<String>,
+    pub(crate) after: Option<String>,
+}
+
+/// Written in the transaction of the change itself.
+pub(crate) fn note(
+    tx: &Transaction<'_>,
+    actor: &Actor,
+    change: &Change<'_>,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let (id, name) = actor.columns();
+    let place = change.place.map(|place| places::ensure(tx, place, now));
+    tx.prepare_cached(
+        "INSERT INTO audit (at, actor, name, place_id, agent, action, subject, before, after)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?
+    .execute(params![
+        now,
+        id,
+        name,
+        place.transpose()?,
+        change.agent.map(ToString::to_string),
+        change.action.name(),
+        change.subject,
+        change.before,
+        change.after,
+    ])
+    .map(drop)
+}
+
+/// The newest entries before an id (or all), newest first.
+pub(crate) fn latest(
+    connection: &Connection,
+    before: Option<i64>,
+    limit: u32,
+) -> rusqlite::Result<Vec<Entry>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT audit.id, at, actor, name, key, agent, action, subject, before, after
+         FROM audit LEFT JOIN places ON places.id = place_id
+         WHERE audit.id < ?1 ORDER BY audit.id DESC LIMIT ?2",
+    )?;
+    let rows = statement.query_map(params![before.unwrap_or(i64::MAX), limit], |row| {
+        Ok(Entry {
+            id: row.get(0)?,
+            at: row.get(1)?,
+            actor: row.get(2)?,
+            name: row.get(3)?,
+            place: row.get(4)?,
+            agent: row.get(5)?,
+            action: row.get(6)?,
+            subject: row.get(7)?,
+            before: row.get(8)?,
+            after: row.get(9)?,
+        })
+    })?;
+    rows.collect()
+}
+
+pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ?1 LIMIT ?2)";
+    tx.execute(sql, params![now - KEPT_MS, most])
+}
