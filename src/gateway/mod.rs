@@ -23,6 +23,7 @@ mod safekeeping;
 mod slash;
 mod storing;
 mod topics;
+mod watched_folders;
 mod watching;
 
 use std::path::PathBuf;

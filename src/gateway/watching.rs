@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode};
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 use super::GatewayState;
+use super::watched_folders::{Changed, WatchedFolders};
 use crate::home::ReloadHandle;
 
 /// The silence after which a save counts as finished.
@@ -23,15 +21,12 @@ const QUIET: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_millis(1500);
 /// A file that is replaced may be missing for this long.
 const MISSING: Duration = Duration::from_millis(500);
-/// Changed paths waiting to be looked at. Beyond them the whole home counts as changed.
-const QUEUE: usize = 1024;
 
 /// Follows saved files until the gateway stops.
 pub(super) async fn watch(state: Arc<GatewayState>, reload: ReloadHandle) {
-    let (events, mut changed) = mpsc::channel(QUEUE);
     let home = state.home.clone();
-    let mut watcher = match watcher(&home, events) {
-        Ok(watcher) => watcher,
+    let mut folders = match watched(&home) {
+        Ok(folders) => folders,
         Err(error) => {
             tracing::warn!(
                 "saved files are not noticed: {error}. /reload and SIGHUP have the config read anew"
@@ -39,74 +34,68 @@ pub(super) async fn watch(state: Arc<GatewayState>, reload: ReloadHandle) {
             return;
         }
     };
-    follow_agents(&mut watcher, &home);
+    follow_agents(&mut folders, &home);
     loop {
-        let first = tokio::select! {
-            first = changed.recv() => first,
-            () = state.stop.cancelled() => None,
+        let paths = tokio::select! {
+            paths = together(&mut folders, &home) => paths,
+            () = state.stop.cancelled() => return,
         };
-        let Some(first) = first else { return };
-        let paths = together(first, &mut changed).await;
-        look_at(&home, &paths, &reload).await;
-        follow_agents(&mut watcher, &home);
-    }
-}
-
-fn watcher(home: &Path, events: mpsc::Sender<PathBuf>) -> notify::Result<RecommendedWatcher> {
-    let everything = home.join("config.toml");
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        let Ok(event) = event else { return };
-        if !is_change(&event.kind) && !event.need_rescan() {
+        if paths.is_empty() {
             return;
         }
-        let paths = match event.paths.as_slice() {
-            [] => std::slice::from_ref(&everything),
-            paths => paths,
-        };
-        for path in paths {
-            // A full queue is read as a whole soon.
-            drop(events.try_send(path.clone()));
-        }
-    })?;
-    watcher.watch(home, RecursiveMode::NonRecursive)?;
-    Ok(watcher)
-}
-
-/// Reading a file is no change, else the gateway's own reading would never end.
-fn is_change(kind: &EventKind) -> bool {
-    match kind {
-        EventKind::Access(kind) => *kind == AccessKind::Close(AccessMode::Write),
-        _ => true,
+        look_at(&home, &paths, &reload).await;
+        follow_agents(&mut folders, &home);
     }
 }
 
-/// Watches the folders of the agents and of skills, but no workspace. A watched folder may be named
-/// again.
-fn follow_agents(watcher: &mut RecommendedWatcher, home: &Path) {
-    let mut follow = |folder: PathBuf, mode| {
-        if folder.is_dir()
-            && let Err(error) = watcher.watch(&folder, mode)
-        {
+fn watched(home: &Path) -> std::io::Result<WatchedFolders> {
+    let mut folders = WatchedFolders::new()?;
+    folders.follow(home)?;
+    Ok(folders)
+}
+
+/// Watches the folders of the agents and of skills, but no workspace.
+fn follow_agents(folders: &mut WatchedFolders, home: &Path) {
+    let agents = entries(&home.join("agents"));
+    let of_agents = agents.iter().map(|agent| agent.join("skills"));
+    let pools: Vec<PathBuf> = std::iter::once(home.join("skills"))
+        .chain(of_agents)
+        .collect();
+    let skills = pools.iter().flat_map(|pool| entries(pool));
+    let all = std::iter::once(home.join("agents"))
+        .chain(agents.iter().cloned())
+        .chain(pools.iter().cloned())
+        .chain(skills);
+    for folder in all.filter(|folder| folder.is_dir()) {
+        if let Err(error) = folders.follow(&folder) {
             tracing::debug!("saves in {} are not noticed: {error}", folder.display());
         }
-    };
-    follow(home.join("skills"), RecursiveMode::Recursive);
-    follow(home.join("agents"), RecursiveMode::NonRecursive);
-    let agents = std::fs::read_dir(home.join("agents"));
-    for agent in agents.into_iter().flatten().flatten() {
-        follow(agent.path(), RecursiveMode::NonRecursive);
-        follow(agent.path().join("skills"), RecursiveMode::Recursive);
     }
 }
 
-/// All paths of a save, which may be several writes.
-async fn together(first: PathBuf, changed: &mut mpsc::Receiver<PathBuf>) -> BTreeSet<PathBuf> {
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// All paths of a save, which may be several writes. Empty when the system reports nothing more.
+async fn together(folders: &mut WatchedFolders, home: &Path) -> BTreeSet<PathBuf> {
+    let mut paths = BTreeSet::new();
+    let mut take = |changed: Changed| {
+        paths.insert(match changed {
+            Changed::Path(path) => path,
+            Changed::Anything => home.join("config.toml"),
+        });
+    };
+    let Some(first) = folders.next().await else {
+        return paths;
+    };
+    take(first);
     let longest = Instant::now() + LONGEST;
-    let mut paths = BTreeSet::from([first]);
     loop {
         let quiet = (Instant::now() + QUIET).min(longest);
-        match timeout_at(quiet, changed.recv()).await {
-            Ok(Some(path)) => drop(paths.insert(path)),
+        match timeout_at(quiet, folders.next()).await {
+            Ok(Some(changed)) => take(changed),
             Ok(None) | Err(_) => return paths,
         }
     }
@@ -138,15 +127,11 @@ fn new_files(home: &Path, path: &Path) -> Vec<PathBuf> {
     if !is_of_agents || !path.is_dir() {
         return Vec::new();
     }
-    let inside = |folder: &Path| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect()
-    };
-    let below = inside(path);
+    let below = entries(path);
     let further = below
         .iter()
         .filter(|path| path.is_dir())
-        .flat_map(|path| inside(path));
+        .flat_map(|path| entries(path));
     let further: Vec<PathBuf> = further.collect();
     below.into_iter().chain(further).collect()
 }
