@@ -21,8 +21,10 @@ use crate::access::{self, Role, Standing, Verdict, people};
 use crate::answering::{Question, Told, who_answers};
 use crate::channels::{Batch, IntakeReceiver};
 use crate::clock::now_ms;
+use crate::commands::texts::place::is_for;
 use crate::commands::{self, CommandError, Context, Parsed};
 use crate::config::Access;
+use crate::console::{self, Person, Place};
 use crate::delivery::Kind;
 use crate::domain::{Addressed, Inbound, Note};
 use crate::lanes::{Arrived, LaneFull};
@@ -598,6 +600,13 @@ async fn admit(
                 outcome: "the agent is closed to the writer",
             };
             let told = commands::not_for_you(context, closed).to_string();
+            console::not_open(
+                &Person::of(context.inbound),
+                context.role,
+                &Place::of(context.inbound),
+                &closed.agent,
+                is_for(closed),
+            );
             replies::reply(state, &in_hand.accepted, &told, closing).await
         }
         Parsed::Talk => submit(state, in_hand, context.route).await,
