@@ -4,12 +4,13 @@
 //! anywhere else, such as a file or the journal of the system, has ids in their place.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing::Level;
 
-use crate::config::Money;
-use crate::domain::{AgentId, Inbound, SessionKey};
+use crate::config::{Currency, Money};
+use crate::domain::{AgentId, Inbound, Role, SessionKey};
 use crate::printable::printable_line;
 use crate::telemetry;
 
@@ -29,11 +30,15 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    pub(crate) fn of(inbound: &Inbound) -> Self {
+    pub(crate) fn new(name: &str, id: &impl ToString) -> Self {
         Person {
-            name: inbound.person_name.clone(),
-            id: inbound.origin.person.to_string(),
+            name: name.to_owned(),
+            id: id.to_string(),
         }
+    }
+
+    pub(crate) fn of(inbound: &Inbound) -> Self {
+        Person::new(&inbound.person_name, &inbound.origin.person)
     }
 }
 
@@ -76,14 +81,15 @@ pub(crate) struct Turn<'a> {
     pub(crate) agent: &'a AgentId,
     /// As people see the agent: `🌹 Rose`.
     pub(crate) agent_name: String,
-    /// The rule in two or three words.
-    pub(crate) rule: &'static str,
+    /// The rule in a few words.
+    pub(crate) rule: String,
     /// The whole rule.
     pub(crate) why: String,
     pub(crate) end: TurnEnd,
     pub(crate) milliseconds: i64,
     pub(crate) tokens: u64,
     pub(crate) cost: Option<Money>,
+    pub(crate) currency: &'a Currency,
     pub(crate) reference: i64,
 }
 
@@ -106,7 +112,7 @@ pub(crate) fn turn(turn: &Turn<'_>) {
         ..
     } = turn;
     let (what, seconds) = (turn.end_in_words(), turn.seconds());
-    let cost = turn.cost.map(|cost| cost.to_string());
+    let cost = turn.cost_in_words();
     tracing::info!(
         agent.id = %agent,
         session = %place.key,
@@ -128,7 +134,7 @@ impl Turn<'_> {
             TurnEnd::Failed => format!(" · no answer, ref {}", self.reference),
         };
         let cost = self
-            .cost
+            .cost_in_words()
             .map_or_else(String::new, |cost| format!(" · cost {cost}"));
         format!(
             "{} in {} → {} ({}){end} · {} s · {} tokens{cost}",
@@ -147,6 +153,10 @@ impl Turn<'_> {
             TurnEnd::Stopped => "was stopped",
             TurnEnd::Failed => "gave no answer",
         }
+    }
+
+    fn cost_in_words(&self) -> Option<String> {
+        self.cost.map(|cost| format!("{cost} {}", self.currency))
     }
 
     /// With one decimal.
@@ -201,9 +211,73 @@ fn over_limit_line(person: &Person, place: &Place, agent: &AgentId, limit: &str)
     )
 }
 
-/// A guest got a code.
-pub(crate) fn wants_in(person: &Person, code: &str, has_owner: bool) {
-    let command = pair_command(code, has_owner);
+/// A message for an agent that is not open to its writer. `why` follows the agent's name: `is for
+/// members`.
+pub(crate) fn not_open(person: &Person, role: Role, place: &Place, agent: &AgentId, why: &str) {
+    if is_watched() {
+        telemetry::console_line(&not_open_line(person, role, place, agent, why));
+    } else {
+        tracing::info!(agent.id = %agent, session = %place.key, person = %person.id, role = %role, "not answered: {agent} {why}");
+    }
+}
+
+fn not_open_line(person: &Person, role: Role, place: &Place, agent: &AgentId, why: &str) -> String {
+    format!(
+        "{} ({role}) in {place} → {agent}: not answered, {agent} {why}",
+        printable_line(&person.name)
+    )
+}
+
+/// What became of a guest, or of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    LetIn,
+    MadeOwner,
+    TurnedAway,
+    /// Nobody decided within the hour.
+    RanOut,
+    /// A member is a guest again.
+    TakenBack,
+}
+
+impl Decision {
+    fn in_words(self) -> &'static str {
+        match self {
+            Decision::LetIn => "is a member now, let in",
+            Decision::MadeOwner => "is an owner now, made one",
+            Decision::TurnedAway => "was turned away",
+            Decision::RanOut => "was not let in within the hour",
+            Decision::TakenBack => "is a guest again, put out",
+        }
+    }
+}
+
+/// People were let in, turned away or put out, or have another role. `by` is nobody for a code that
+/// ran out.
+pub(crate) fn decided(person: &Person, decision: Decision, by: Option<&Person>) {
+    if is_watched() {
+        telemetry::console_line(&decided_line(person, decision, by));
+    } else {
+        let (what, by) = (decision.in_words(), by.map(|by| by.id.as_str()));
+        tracing::info!(person = %person.id, by, "{} {what}", person.id);
+    }
+}
+
+fn decided_line(person: &Person, decision: Decision, by: Option<&Person>) -> String {
+    let by = by.map_or_else(String::new, |by| {
+        format!(" by {}", printable_line(&by.name))
+    });
+    format!(
+        "{} ({}) {}{by}",
+        printable_line(&person.name),
+        person.id,
+        decision.in_words()
+    )
+}
+
+/// A guest got a code. `home` is the folder of this process.
+pub(crate) fn wants_in(person: &Person, code: &str, has_owner: bool, home: &Path) {
+    let command = pair_command(code, has_owner, named_home(home).as_deref());
     if is_watched() {
         telemetry::console_line(&wants_in_line(person, &command, has_owner));
     } else {
@@ -224,9 +298,27 @@ fn wants_in_line(person: &Person, command: &str, has_owner: bool) -> String {
     )
 }
 
-fn pair_command(code: &str, has_owner: bool) -> String {
+/// `home` is the folder to name, if another terminal would not find it.
+fn pair_command(code: &str, has_owner: bool, home: Option<&str>) -> String {
     let owner = if has_owner { "" } else { " --owner" };
-    format!("parlor pair {code}{owner}")
+    let home = home.map_or_else(String::new, |home| format!(" --home {home}"));
+    format!("parlor{home} pair {code}{owner}")
+}
+
+/// The folder as a shell takes it, unless it is the one that `parlor` uses without being told.
+fn named_home(home: &Path) -> Option<String> {
+    let usual = std::env::home_dir().map(|user| user.join(".parlor"));
+    let whole = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
+    (usual.as_deref() != Some(&whole)).then(|| quoted(&whole.display().to_string()))
+}
+
+/// As one word of a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@:".contains(letter);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 /// A line without names of people and places, the same for all readers.
@@ -301,19 +393,33 @@ mod tests {
     }
 
     #[test]
+    fn the_command_names_a_home_that_another_terminal_would_not_find() {
+        let usual = std::env::home_dir().unwrap().join(".parlor");
+        assert_eq!(named_home(&usual), None);
+        let check = |home: &str, expected: &str| {
+            assert_eq!(named_home(Path::new(home)).as_deref(), Some(expected));
+        };
+        check("/srv/parlor", "/srv/parlor");
+        check("/srv/my parlor", "'/srv/my parlor'");
+        check("/srv/it's", r"'/srv/it'\''s'");
+    }
+
+    #[test]
     fn the_lines_of_the_console() {
         let rose = AgentId::parse("rose").unwrap();
+        let currency = Currency::default();
         let ended = |end| Turn {
             person: alice(),
             place: place(Some("Writing"), "telegram:topic:-100:7"),
             agent: &rose,
             agent_name: "🌹 Rose".into(),
-            rule: "pin",
+            rule: "pin".into(),
             why: "pin set by telegram:11".into(),
             end,
             milliseconds: 3249,
             tokens: 1_234_567,
             cost: Some(Money(3343)),
+            currency: &currency,
             reference: 12,
         };
         let private = Turn {
@@ -321,10 +427,11 @@ mod tests {
             cost: None,
             tokens: 99,
             milliseconds: 40,
-            rule: "default_agent",
+            rule: "default_agent".into(),
             ..ended(TurnEnd::Answered)
         };
         let group = place(None, "telegram:group:-100");
+        let bob = Person::new("Bob", &"telegram:12");
         let bot = |agents, servers, link: Option<&str>| {
             let (name, by, link) = ("@parlor_bot", "polling", link.map(str::to_owned));
             Connected {
@@ -343,20 +450,36 @@ mod tests {
             private.line(),
             ignored_line(&alice(), &group, "not addressed to the bot"),
             over_limit_line(&alice(), &group, &rose, "tokens of the day, of the agent"),
-            wants_in_line(&alice(), &pair_command("HHM9LW2A", true), true),
-            wants_in_line(&alice(), &pair_command("HHM9LW2A", false), false),
+            not_open_line(&alice(), Role::Guest, &group, &rose, "is for members"),
+            wants_in_line(&alice(), &pair_command("HHM9LW2A", true, None), true),
+            wants_in_line(
+                &alice(),
+                &pair_command("HHM9LW2A", false, Some("/srv/parlor")),
+                false,
+            ),
+            decided_line(&alice(), Decision::LetIn, Some(&bob)),
+            decided_line(&alice(), Decision::MadeOwner, Some(&bob)),
+            decided_line(&alice(), Decision::TurnedAway, Some(&bob)),
+            decided_line(&alice(), Decision::RanOut, None),
+            decided_line(&alice(), Decision::TakenBack, Some(&bob)),
             bot(3, None, Some("https://t.me/parlor_bot")),
             bot(1, Some(2), None),
         ];
-        insta::assert_snapshot!(lines.join("\n"), @r"
-        Alice[2J and more in “Writing” → 🌹 Rose (pin) · 3.2 s · 1,234,567 tokens · cost 0.003343
-        Alice[2J and more in “Writing” → 🌹 Rose (pin) · stopped · 3.2 s · 1,234,567 tokens · cost 0.003343
-        Alice[2J and more in “Writing” → 🌹 Rose (pin) · no answer, ref 12 · 3.2 s · 1,234,567 tokens · cost 0.003343
+        insta::assert_snapshot!(lines.join("\n"), @"
+        Alice[2J and more in “Writing” → 🌹 Rose (pin) · 3.2 s · 1,234,567 tokens · cost 0.003343 USD
+        Alice[2J and more in “Writing” → 🌹 Rose (pin) · stopped · 3.2 s · 1,234,567 tokens · cost 0.003343 USD
+        Alice[2J and more in “Writing” → 🌹 Rose (pin) · no answer, ref 12 · 3.2 s · 1,234,567 tokens · cost 0.003343 USD
         Alice[2J and more in private → 🌹 Rose (default_agent) · 0.0 s · 99 tokens
         Alice[2J and more in telegram:group:-100: ignored, not addressed to the bot
         Alice[2J and more in telegram:group:-100 → rose: not answered, over budget (tokens of the day, of the agent)
+        Alice[2J and more (guest) in telegram:group:-100 → rose: not answered, rose is for members
         Alice[2J and more (telegram:11) wants in: parlor pair HHM9LW2A
-        Alice[2J and more (telegram:11) wants in, and this bot has no owner yet: parlor pair HHM9LW2A --owner
+        Alice[2J and more (telegram:11) wants in, and this bot has no owner yet: parlor --home /srv/parlor pair HHM9LW2A --owner
+        Alice[2J and more (telegram:11) is a member now, let in by Bob
+        Alice[2J and more (telegram:11) is an owner now, made one by Bob
+        Alice[2J and more (telegram:11) was turned away by Bob
+        Alice[2J and more (telegram:11) was not let in within the hour
+        Alice[2J and more (telegram:11) is a guest again, put out by Bob
         connected as @parlor_bot · polling · 3 agents · https://t.me/parlor_bot
         connected as @parlor_bot · polling · 2 servers · 1 agent
         ");

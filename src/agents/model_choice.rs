@@ -1,7 +1,5 @@
 //! The models of an agent: the allowed models, and the model in a place.
 
-use std::fmt;
-
 use serde::Serialize;
 
 use crate::config::{AgentSpec, Config, ModelRef, ModelSettings};
@@ -103,16 +101,6 @@ fn without_repeats(models: impl IntoIterator<Item = ModelRef>) -> Vec<ModelRef> 
         }
     }
     once
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Source::Override => "chosen here with /model",
-            Source::Agent => "the agent's own",
-            Source::Default => "default_model",
-        })
-    }
 }
 
 #[cfg(test)]

@@ -293,7 +293,7 @@ impl Budgets {
             } else {
                 over.free_at
             };
-            inbox::close_all(tx, &accepted, Closing::Refused, OVER_BUDGET, now)?;
+            inbox::close_all(tx, &accepted, Closing::Refused, inbox::OVER_BUDGET, now)?;
             if !ledger::is_news(tx, &accepted.inbound.origin.key, &whom, until, now)? {
                 return Ok(0);
             }
@@ -413,9 +413,6 @@ pub(super) fn check_running(turn: &ActiveTurn, today: &Today) -> Option<Over> {
     over(Whose::Agents, &turn.agent.limits.day, today.agent, now)
         .or_else(|| over(Whose::Persons, &people, today.person, now))
 }
-
-/// The outcome of a message refused at a limit.
-const OVER_BUDGET: &str = "over budget";
 
 fn little_left(agent: &Agent, limit: Limit, spent: Spent) -> String {
     let day = agent.limits.day;

@@ -12,6 +12,7 @@ mod admit;
 mod budgets;
 mod commit;
 mod compaction;
+mod faltering;
 pub(crate) mod files;
 mod finish;
 mod giving_up;
@@ -50,6 +51,9 @@ use crate::tools::ToolBox;
 pub(crate) use active_turn::{ActiveTurn, Due, Ended, Exchange};
 pub(crate) use admit::Admission;
 pub(crate) use budgets::{Budgets, over_at};
+#[cfg(test)]
+pub(crate) use faltering::Trouble;
+pub(crate) use faltering::{Faltering, Kind as TroubleKind};
 pub(crate) use giving_up::{GivingUp, Told, broken};
 pub(crate) use lane_view::{LaneNews, LaneView};
 pub(crate) use provider_news::ProviderNews;

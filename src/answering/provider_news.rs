@@ -64,7 +64,7 @@ impl ProviderNews {
 /// A server may be out of reach for several reasons in a row, and that is one trouble.
 fn kind(error: &ModelError) -> String {
     match error {
-        ModelError::Unreachable(_) => "unreachable".to_owned(),
+        ModelError::Unreachable(_) => provider_notices::OUT_OF_REACH.to_owned(),
         error => error.to_string(),
     }
 }

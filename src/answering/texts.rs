@@ -260,7 +260,30 @@ pub(super) fn cause(failure: &Unanswered, models: &Models) -> Option<String> {
     }
     let said = failure.detail.as_deref()?.replace('`', "'");
     let host = models.host(&failure.model)?;
-    Some(format!("{host} says: `{said}`"))
+    Some(match failure.error {
+        // A machine out of reach has said nothing.
+        ModelError::Unreachable(_) => format!("Could not connect to {host}: `{said}`"),
+        _ => format!("{host} says: `{said}`"),
+    })
+}
+
+/// Why a model does not answer, to follow a colon.
+pub(super) fn why_not(failure: &Unanswered, models: &Models) -> String {
+    let (provider, model) = names(&failure.model);
+    match &failure.error {
+        ModelError::Unavailable(why) => unavailable(why, provider, model),
+        ModelError::Unreachable(why) => match models.host(&failure.model) {
+            Some(host) => format!("could not connect to {host}, {why}"),
+            None => why.to_string(),
+        },
+        error => error.to_string(),
+    }
+}
+
+/// The same from a stored error.
+pub(super) fn as_told(error: &str) -> String {
+    let cause = error.strip_prefix("the model provider refused: ");
+    cause.unwrap_or(error).to_owned()
 }
 
 fn names(model: &ModelRef) -> (&str, &str) {

@@ -3,6 +3,7 @@
 //! The gateway acts on this answer; the commands and `parlor route explain` print it. So people are
 //! told what will happen.
 
+use super::Faltering;
 use crate::access::{self, Asking, NotForYou, Role, Verdict};
 use crate::domain::{Addressed, AgentId};
 use crate::routing::{self, FromChat, Resolved, Table, Visit};
@@ -47,6 +48,8 @@ pub(crate) struct Answer {
     pub(crate) verdict: Verdict,
     /// Absent: the agent answers.
     pub(crate) silence: Option<Silence>,
+    /// Set when the model of the agent does not answer at present.
+    pub(crate) faltering: Option<Faltering>,
 }
 
 /// Why a person gets no answer.
@@ -75,6 +78,11 @@ impl Answer {
     pub(crate) fn within(self, over: Option<Over>) -> Self {
         let silence = self.silence.or(over.map(Silence::OverBudget));
         Answer { silence, ..self }
+    }
+
+    /// The same with the state of the agent's models.
+    pub(crate) fn with_models(self, faltering: Option<Faltering>) -> Self {
+        Answer { faltering, ..self }
     }
 
     /// Set when the agent is not open to the person.
@@ -125,5 +133,6 @@ pub(crate) fn who_answers(question: Question<'_>) -> Answer {
         resolved,
         verdict,
         silence,
+        faltering: None,
     }
 }

@@ -170,6 +170,7 @@ fn shown(rows: &[Undelivered], names: &Names) -> String {
 }
 
 async fn retry(db: &Db, which: Which, json: bool) -> Outcome {
+    let is_any = matches!(which, Which::All);
     let count = db
         .write(move |tx| {
             let rows = undelivered::list(tx, &which)?;
@@ -178,7 +179,7 @@ async fn retry(db: &Db, which: Which, json: bool) -> Outcome {
         })
         .await?;
     match count {
-        0 => return Err(nothing_like_that()),
+        0 => return Err(nothing_like_that(is_any)),
         count if json => return data_json(&json!({ "messages": count, "retry": "at_next_start" })),
         1 => data(format_args!(
             "1 message will be sent again at the next start of the gateway."
@@ -194,6 +195,7 @@ async fn retry(db: &Db, which: Which, json: bool) -> Outcome {
 }
 
 async fn forget(db: &Db, which: Which, json: bool) -> Outcome {
+    let is_any = matches!(which, Which::All);
     let count = db
         .write(move |tx| {
             let rows = undelivered::list(tx, &which)?;
@@ -202,7 +204,7 @@ async fn forget(db: &Db, which: Which, json: bool) -> Outcome {
         })
         .await?;
     match count {
-        0 => return Err(nothing_like_that()),
+        0 => return Err(nothing_like_that(is_any)),
         count if json => return data_json(&json!({ "messages": count })),
         1 => data(format_args!("1 message is deleted. Nobody will get it.")),
         count => data(format_args!(
@@ -212,7 +214,11 @@ async fn forget(db: &Db, which: Which, json: bool) -> Outcome {
     Ok(())
 }
 
-fn nothing_like_that() -> Failure {
-    Failure::Failed("no undelivered message is meant by this".into())
+/// `is_any`: all messages were meant.
+fn nothing_like_that(is_any: bool) -> Failure {
+    if is_any {
+        return Failure::Failed("there are no undelivered messages".into());
+    }
+    Failure::Failed("no undelivered message has this number or place".into())
         .hint("`parlor failed` lists undelivered messages")
 }

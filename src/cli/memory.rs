@@ -204,9 +204,15 @@ async fn list(
         return data_json(&rooms.json_rows(&entries).await?);
     }
     if entries.is_empty() {
-        note(format_args!(
-            "There are no memories yet. `parlor remember` adds one."
-        ));
+        match agent {
+            Some(agent) => note(format_args!(
+                "{} has no memories yet. `parlor remember` adds one.",
+                agent.name
+            )),
+            None => note(format_args!(
+                "There are no global memories yet. `--agent AGENT` lists those of an agent."
+            )),
+        }
     }
     for entry in &entries {
         data(format_args!(

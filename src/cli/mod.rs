@@ -233,8 +233,21 @@ pub fn main() -> ExitCode {
 
 fn read_arguments() -> Result<Arguments, clap::Error> {
     let mut command = command();
-    let read = command.try_get_matches_from_mut(std::env::args_os())?;
+    let read = command
+        .try_get_matches_from_mut(std::env::args_os())
+        .map_err(without_environment)?;
     Arguments::from_arg_matches(&read).map_err(|error| error.format(&mut command))
+}
+
+/// The same mistake, told by a command that does not look at the environment: clap counts a home
+/// from there as written by hand, and puts `--home` into its usage line.
+fn without_environment(told: clap::Error) -> clap::Error {
+    if !told.use_stderr() {
+        return told;
+    }
+    let mut command = command().mut_arg("home", |home| home.env(None::<&'static str>));
+    let again = command.try_get_matches_from_mut(std::env::args_os());
+    again.err().unwrap_or(told)
 }
 
 /// JSON is looked for in the words themselves, because an error of the command line is JSON too.

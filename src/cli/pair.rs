@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
+use super::json::Named;
 use super::{Failure, Outcome, data, data_json, print, question};
 use crate::access::people::{self, Acquaintance, Decider, Decision};
 use crate::clock::now_ms;
@@ -30,6 +31,9 @@ pub(super) struct Arguments {
     /// Do not ask whether this is the right person
     #[arg(long)]
     yes: bool,
+    /// Print the result as JSON
+    #[arg(long, requires = "code")]
+    json: bool,
 }
 
 #[derive(Subcommand)]
@@ -44,6 +48,9 @@ enum Verb {
     Revoke {
         /// The person's id, such as telegram:12345678
         id: String,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -53,10 +60,24 @@ struct Listed {
     id: String,
     name: String,
     state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     let_in_by: Option<String>,
+}
+
+/// What a person is after a decision.
+#[derive(Serialize)]
+struct Became {
+    person: Named,
+    became: &'static str,
+}
+
+impl Became {
+    fn new(known: &Acquaintance, became: &'static str) -> Self {
+        Became {
+            person: Named::new(&known.person, Some(&known.name)),
+            became,
+        }
+    }
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
@@ -68,8 +89,11 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let db = Db::open(&home.database()).await?;
     match (arguments.verb, arguments.code) {
         (Some(Verb::List { json }), _) => list(&db, json).await,
-        (Some(Verb::Revoke { id }), _) => revoke(&db, &id).await,
-        (None, Some(code)) => decide(&home, &db, code, decision, arguments.yes).await,
+        (Some(Verb::Revoke { id, json }), _) => revoke(&db, &id, json).await,
+        (None, Some(code)) => {
+            let known = decide(&home, &db, code, decision, arguments.yes).await?;
+            told(&known, decision, arguments.json, home.is_running())
+        }
         (None, None) => Err(Failure::WrongUse(
             "which code? Write it like `parlor pair ABCD2345`; `parlor pair list` shows who waits"
                 .into(),
@@ -77,7 +101,13 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     }
 }
 
-async fn decide(home: &Home, db: &Db, code: String, decision: Decision, yes: bool) -> Outcome {
+async fn decide(
+    home: &Home,
+    db: &Db,
+    code: String,
+    decision: Decision,
+    yes: bool,
+) -> Result<Acquaintance, Failure> {
     let known = guest_of(db, &code).await?;
     let is_asked = !yes && stdin().is_terminal() && print::is_seen();
     if is_asked && !is_right(&known, decision)? {
@@ -96,21 +126,36 @@ async fn decide(home: &Home, db: &Db, code: String, decision: Decision, yes: boo
     let decided = db
         .write(move |tx| people::decide(tx, &wanted, decision, &by, now_ms()))
         .await?;
-    let Some(known) = decided else {
-        return Err(no_such_code(db, &code).await?);
-    };
+    match decided {
+        Some(known) => Ok(known),
+        None => Err(no_such_code(db, &code).await?),
+    }
+}
+
+fn told(known: &Acquaintance, decision: Decision, json: bool, is_running: bool) -> Outcome {
     let Acquaintance { person, name } = known;
+    if json {
+        let became = match decision {
+            Decision::MadeOwner => "owner",
+            Decision::TurnedAway => "turned_away",
+            Decision::LetIn | Decision::RanOut => "member",
+        };
+        return data_json(&Became::new(known, became));
+    }
+    let first = if is_running {
+        "The gateway tells them now, and answers what they wrote first."
+    } else {
+        "The gateway tells them when it runs, and answers what they wrote first."
+    };
     data(format_args!(
         "{}",
         match decision {
-            Decision::MadeOwner => format!(
-                "{name} ({person}) is an owner now; config.toml says so. A running gateway knows it already."
-            ),
+            Decision::MadeOwner =>
+                format!("{name} ({person}) is an owner now; config.toml says so. {first}"),
             Decision::TurnedAway =>
                 format!("{name} ({person}) is turned away, and can ask again tomorrow."),
-            Decision::LetIn | Decision::RanOut => format!(
-                "{name} ({person}) may now write to the bot. What they wrote first is answered as soon as the gateway runs."
-            ),
+            Decision::LetIn | Decision::RanOut =>
+                format!("{name} ({person}) may now write to the bot. {first}"),
         }
     ));
     Ok(())
@@ -227,10 +272,10 @@ fn table(listed: &[Listed]) -> Table {
     table
 }
 
-async fn revoke(db: &Db, id: &str) -> Outcome {
+async fn revoke(db: &Db, id: &str, json: bool) -> Outcome {
     let Ok(person) = id.parse::<PersonId>() else {
         return Err(Failure::WrongUse(format!(
-            "{id} is no id of a person; `parlor pair list` shows ids"
+            "`{id}` is not a person's id; `parlor pair list` shows ids"
         )));
     };
     let revoked = db.write(move |tx| people::revoke(tx, &person)).await?;
@@ -239,6 +284,9 @@ async fn revoke(db: &Db, id: &str) -> Outcome {
             "{id} was not let in with a code; owners and people with a role are in config.toml"
         )));
     };
+    if json {
+        return data_json(&Became::new(&known, "guest"));
+    }
     data(format_args!(
         "{} ({}) is a guest again.",
         known.name, known.person

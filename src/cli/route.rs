@@ -7,14 +7,14 @@ use std::sync::Arc;
 use chrono::Local;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::json::Named;
+use super::json::{Named, time};
 use super::names::Names;
 use super::{Failure, Outcome, data, data_json};
 use crate::access::{Role, Standing, people};
 use crate::agents::{AgentModels, Source, agent_rows, shown_name};
-use crate::answering::{Answer, Question, Silence, over_at, who_answers};
+use crate::answering::{Answer, Faltering, Question, Silence, over_at, who_answers};
 use crate::clock::now_ms;
 use crate::commands::texts::place::{self, Reader, Wording};
 use crate::commands::texts::words;
@@ -78,7 +78,8 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let question = Question::said_to_the_bot(&checked.table, visit, stored.from_chat);
     let answer = who_answers(question);
     let over = over(&home, &checked.config, &answer, visit).await?;
-    let answer = answer.within(over);
+    let faltering = faltering(&home, &checked.config, &answer, stored.model.as_ref()).await?;
+    let answer = answer.within(over).with_models(faltering);
     let person = stored.names.person(&origin.person);
     let told = tell(&checked.config, &answer, visit, &person);
     let pin = answer.resolved.pin.as_ref();
@@ -196,6 +197,24 @@ async fn over(
     Ok(db.read(read).await?)
 }
 
+/// What the gateway found when it last asked the agent's models.
+async fn faltering(
+    home: &Home,
+    config: &Config,
+    answer: &Answer,
+    wanted: Option<&ModelRef>,
+) -> Result<Option<Faltering>, Failure> {
+    let spec = config.agents.iter().find(|spec| spec.id == *answer.agent());
+    let (Some(spec), true) = (spec, home.database().exists()) else {
+        return Ok(None);
+    };
+    let models = AgentModels::of(config, spec);
+    let lineup = models.lineup(&models.choose(wanted));
+    let db = Db::open(&home.database()).await?;
+    let read = move |connection: &rusqlite::Connection| Faltering::as_told(connection, &lineup);
+    Ok(db.read(read).await?)
+}
+
 /// The same for programs.
 #[derive(Serialize)]
 struct Explained {
@@ -216,7 +235,30 @@ struct Answered {
     /// Absent: the agent answers.
     silence: Option<&'static str>,
     needs_mention: bool,
+    /// Absent: the model answered when it was last asked.
+    model_trouble: Option<ModelTrouble>,
     text: String,
+}
+
+/// A model that refuses, or is out of reach.
+#[derive(Serialize)]
+struct ModelTrouble {
+    model: String,
+    since: String,
+    cause: String,
+    /// A fallback that answers meanwhile.
+    instead: Option<String>,
+}
+
+impl ModelTrouble {
+    fn of(falters: &Faltering) -> Self {
+        ModelTrouble {
+            model: falters.model.to_string(),
+            since: time(falters.trouble.since),
+            cause: falters.trouble.cause.clone(),
+            instead: falters.instead.as_ref().map(ModelRef::to_string),
+        }
+    }
 }
 
 impl Answered {
@@ -234,6 +276,7 @@ impl Answered {
             agent,
             silence,
             needs_mention: answer.needs_mention,
+            model_trouble: answer.faltering.as_ref().map(ModelTrouble::of),
             text,
         }
     }
@@ -248,8 +291,22 @@ impl Explained {
         model: Option<Thinking>,
     ) -> Result<Self, serde_json::Error> {
         let mut explanation = serde_json::to_value(explanation)?;
+        let origin = &mut explanation["origin"];
         if person.is_none() {
-            explanation["origin"]["person"] = Value::Null;
+            origin["person"] = Value::Null;
+        }
+        // Where a message is stored, facts that it lacks are left out.
+        for (fact, unknown) in [
+            ("server", Value::Null),
+            ("category", Value::Null),
+            ("name", Value::Null),
+            ("formerly", Value::Null),
+            ("roles", json!([])),
+            ("tags", json!([])),
+        ] {
+            if origin.get(fact).is_none() {
+                origin[fact] = unknown;
+            }
         }
         Ok(Explained {
             answer,
@@ -266,6 +323,8 @@ impl Explained {
 struct Thinking {
     model: String,
     source: Source,
+    #[serde(skip)]
+    source_in_words: &'static str,
     /// Chosen with /model, but not usable any more.
     ignored: Option<String>,
     fallback: Vec<String>,
@@ -282,6 +341,7 @@ fn thinking(config: &Config, agent: &AgentId, wanted: Option<&ModelRef>) -> Opti
     Some(Thinking {
         model: chosen.model.to_string(),
         source: chosen.source,
+        source_in_words: words::source(&chosen),
         ignored: chosen.ignored.map(|model| model.to_string()),
         fallback: behind.iter().map(ModelRef::to_string).collect(),
         temperature: models.settings.temperature,
@@ -292,7 +352,7 @@ fn thinking(config: &Config, agent: &AgentId, wanted: Option<&ModelRef>) -> Opti
 
 impl fmt::Display for Thinking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "model: {} ({})", self.model, self.source)?;
+        write!(f, "model: {} ({})", self.model, self.source_in_words)?;
         let settings = [
             (
                 "not used",

@@ -32,7 +32,7 @@ pub(super) async fn run(id: i64, context: &Context<'_>) -> Result<Outcome, Comma
         return Err(UserError::new(NOT_YOURS).into());
     }
     let ids = rows.into_iter().map(|(id, _)| id).collect();
-    Ok(Outcome::of(TRYING, Effect::Again(ids)))
+    Ok(Outcome::of(TRYING, Effect::Again(ids)).after_press(context, Vec::new))
 }
 
 /// In a plain group every member has a place, and all see the same button.

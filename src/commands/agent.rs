@@ -54,7 +54,8 @@ async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, 
         None => once && context.route.agent == agent.id && context.is_open,
     };
     if already {
-        return Ok(Outcome::say(texts::already(&agent.label())));
+        let already = Outcome::say(texts::already(&agent.label()));
+        return Ok(already.after_press(context, || agents::choices(context)));
     }
     let pin = Pin {
         agent: agent.id.clone(),
@@ -66,15 +67,15 @@ async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, 
     let opens = (!context.is_open && !once && truth::may_open(context)).then(|| opened(context));
     let reply = switched(context, agent, &pin, opens.as_ref()).await?;
     let handoff = (agent.id != context.route.agent).then(|| handoff(context, agent));
-    Ok(Outcome::of(
-        reply,
-        Effect::Pin {
-            agent: agent.uid,
-            pin,
-            opens,
-            handoff,
-        },
-    ))
+    let effect = Effect::Pin {
+        agent: agent.uid,
+        pin,
+        opens,
+        handoff,
+    };
+    Ok(Outcome::of(reply, effect).after_press(context, || {
+        agents::choices_besides(context, Some(&agent.id), true)
+    }))
 }
 
 fn opened(context: &Context<'_>) -> Opened {
@@ -131,10 +132,11 @@ async fn reset(context: &Context<'_>) -> Result<Outcome, CommandError> {
         .pin
         .filter(|_| agent.id != context.route.agent)
         .map(|_| handoff(context, agent));
-    Ok(Outcome::of(
-        reset_told(context, &answer),
-        Effect::Unpin { handoff },
-    ))
+    let outcome = Outcome::of(reset_told(context, &answer), Effect::Unpin { handoff });
+    Ok(outcome.after_press(context, || {
+        let here = answer.is_open.then(|| answer.agent());
+        agents::choices_besides(context, here, false)
+    }))
 }
 
 fn reset_told(context: &Context<'_>, answer: &Answer) -> String {
@@ -173,8 +175,8 @@ async fn close(context: &Context<'_>) -> Result<Outcome, CommandError> {
 /// Why a place stays open.
 fn opened_by(context: &Context<'_>, then: &Answer) -> String {
     match &then.resolved.route.rule {
-        Rule::Binding { matches, .. } if then.resolved.route.opens_place => {
-            texts::bound_by(matches)
+        Rule::Binding { line, matches, .. } if then.resolved.route.opens_place => {
+            texts::bound_by(*line, matches)
         }
         _ => {
             debug_assert_eq!(context.snapshot.config.access.groups, Groups::Open);

@@ -4,19 +4,26 @@ use super::texts::{agent as texts, words};
 use super::{CommandError, Context, Outcome, agent, truth};
 use crate::answering::Silence;
 use crate::channels::Choice;
+use crate::domain::AgentId;
 
 pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> {
     let answer = truth::now(context).await?;
-    let lines = context.usable_agents().map(|agent| {
-        let answers_here = answer.silence.is_none() && agent.id == *answer.agent();
-        let label = words::with_id(&agent.label(), &agent.name, &agent.id);
-        texts::line(&label, &words::model(&agent.models.model), answers_here)
-    });
-    let mut paragraphs = vec![lines.collect::<Vec<_>>().join("\n")];
+    let mut lines = Vec::new();
+    for agent in context.usable_agents() {
+        let is_here = answer.silence.is_none() && agent.id == *answer.agent();
+        let falters = truth::faltering(context, agent).await?;
+        lines.push(texts::line(&texts::Listed {
+            label: words::with_id(&agent.label(), &agent.name, &agent.id),
+            model: words::model(&agent.models.model),
+            is_mute: falters.is_some_and(|falters| falters.instead.is_none()),
+            is_here,
+        }));
+    }
+    let mut paragraphs = vec![lines.join("\n")];
     if paragraphs[0].is_empty() {
         return Ok(Outcome::say(texts::NO_AGENT_FOR_YOU));
     }
-    if answer.silence.is_some() {
+    if answer.silence.is_some() || answer.faltering.is_some() {
         paragraphs.push(truth::tell(context, &answer));
     }
     if !agent::is_locked(context) && answer.silence != Some(Silence::PlaceClosed) {
@@ -30,19 +37,29 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
 
 /// Choices for the agents a person can switch to, and the way back from a pin.
 pub(super) fn choices(context: &Context<'_>) -> Vec<Choice> {
+    let here = context.is_open.then_some(&context.route.agent);
+    choices_besides(context, here, context.pin.is_some())
+}
+
+/// The same for a place that `here` answers in, if anybody.
+pub(super) fn choices_besides(
+    context: &Context<'_>,
+    here: Option<&AgentId>,
+    is_switched: bool,
+) -> Vec<Choice> {
     if agent::is_locked(context) {
         return Vec::new();
     }
     let others = context
         .usable_agents()
-        .filter(|agent| agent.id != context.route.agent || !context.is_open);
+        .filter(|agent| Some(&agent.id) != here);
     let mut choices: Vec<Choice> = others
         .map(|agent| Choice {
             label: agent.label(),
             command: format!("/agent {}", agent.id),
         })
         .collect();
-    if context.pin.is_some() && agent::may_reset(context) {
+    if is_switched && agent::may_reset(context) {
         choices.push(Choice {
             label: texts::RESET_BUTTON.into(),
             command: "/agent reset".into(),

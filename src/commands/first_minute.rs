@@ -27,13 +27,13 @@ pub(crate) fn hello(name: &str, code: &str, asked: Asked, first: First) -> Strin
     let hi = hi(name);
     let told = match asked {
         Asked::Owners => format!(
-            "{hi} This bot is private. If it's yours, run `parlor pair {code}`. If not, its owner has just been asked to let you in (code {code}, valid one hour)."
+            "{hi} This bot is private. Its owner has been asked to let you in; I'll write to you once that's decided. Your code is {code}, for one hour."
         ),
         Asked::Nobody => format!(
-            "{hi} This bot is private. If it's yours, run `parlor pair {code}`. If not, ask its owner to let you in (code {code}, valid one hour)."
+            "{hi} This bot is private. Ask its owner to let you in with the code {code}, which is valid for one hour."
         ),
         Asked::NoOwnerYet => format!(
-            "{hi} This bot has no owner yet. If it's yours, run `parlor pair {code} --owner` where it runs (the code is valid one hour)."
+            "{hi} This bot has no owner yet. If it's yours, run `parlor pair {code} --owner` where it runs. The code is valid for one hour."
         ),
     };
     match first {
@@ -200,10 +200,10 @@ mod tests {
         let hellos = asked.map(|asked| hello("Dave", "HHM9LW2A", asked, First::NotKept));
         let kept = hello("Dave *", "HHM9LW2A", Asked::Owners, First::Kept);
         insta::assert_snapshot!(format!("{}\n{kept}\n{}\n{}", hellos.join("\n"), still_waiting(Asked::Owners), still_waiting(Asked::NoOwnerYet)), @r"
-        Hi Dave. This bot is private. If it's yours, run `parlor pair HHM9LW2A`. If not, its owner has just been asked to let you in (code HHM9LW2A, valid one hour).
-        Hi Dave. This bot is private. If it's yours, run `parlor pair HHM9LW2A`. If not, ask its owner to let you in (code HHM9LW2A, valid one hour).
-        Hi Dave. This bot has no owner yet. If it's yours, run `parlor pair HHM9LW2A --owner` where it runs (the code is valid one hour).
-        Hi Dave \*. This bot is private. If it's yours, run `parlor pair HHM9LW2A`. If not, its owner has just been asked to let you in (code HHM9LW2A, valid one hour). Your message is kept until then.
+        Hi Dave. This bot is private. Its owner has been asked to let you in; I'll write to you once that's decided. Your code is HHM9LW2A, for one hour.
+        Hi Dave. This bot is private. Ask its owner to let you in with the code HHM9LW2A, which is valid for one hour.
+        Hi Dave. This bot has no owner yet. If it's yours, run `parlor pair HHM9LW2A --owner` where it runs. The code is valid for one hour.
+        Hi Dave \*. This bot is private. Its owner has been asked to let you in; I'll write to you once that's decided. Your code is HHM9LW2A, for one hour. Your message is kept until then.
         Still waiting for an owner to let you in. I'll write to you once that's decided.
         Still waiting for somebody to run the command above. I'll write to you then.
         ");

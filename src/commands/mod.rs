@@ -150,7 +150,10 @@ pub enum Effect {
         decision: Decision,
     },
     /// Takes a pairing back.
-    Revoke(PersonId),
+    Revoke {
+        person: PersonId,
+        name: String,
+    },
     /// Ends the turns of these inbox rows.
     CallOff(Vec<i64>),
     /// Sends these again.
@@ -185,6 +188,21 @@ impl Outcome {
             is_in_place: true,
             ..self
         }
+    }
+
+    /// After a press, the message with the button shows what has become of it, with the choices
+    /// that are left. Where others read along, it names the person. A written command is answered
+    /// as ever.
+    fn after_press(self, context: &Context<'_>, left: impl FnOnce() -> Vec<Choice>) -> Self {
+        let inbound = context.inbound;
+        if inbound.extras.pressed.is_none() {
+            return self;
+        }
+        let reply = match inbound.origin.key.is_private() {
+            true => self.reply,
+            false => texts::words::pressed_by(&self.reply, &inbound.person_name),
+        };
+        Outcome { reply, ..self }.offering(left()).in_place()
     }
 }
 
@@ -248,7 +266,15 @@ impl Effect {
 
     /// Whether a guest was let in or turned away.
     pub fn decides(&self) -> bool {
-        matches!(self, Effect::Decide { .. } | Effect::Revoke(_))
+        matches!(self, Effect::Decide { .. } | Effect::Revoke { .. })
+    }
+
+    /// The member who is a guest again, and their name.
+    pub fn put_out(&self) -> Option<(&PersonId, &str)> {
+        match self {
+            Effect::Revoke { person, name } => Some((person, name)),
+            _ => None,
+        }
     }
 
     /// Whether words leave the database for good.
@@ -333,7 +359,7 @@ impl Effect {
                     guest_notices::forget_pressed(tx, place, pressed)
                 })
             }
-            Effect::Revoke(person) => people::revoke(tx, person).map(drop),
+            Effect::Revoke { person, .. } => people::revoke(tx, person).map(drop),
             Effect::CallOff(ids) => {
                 // `ids` lacks the rows absorbed by a turn of an earlier process; the journal has
                 // them.
@@ -370,7 +396,7 @@ impl Effect {
             }
             Effect::Unpin { handoff } => handoff.iter().map(switch).collect(),
             Effect::Close => vec![Change::new(Action::Close).at(place)],
-            Effect::Revoke(person) => vec![Change::new(Action::Unpair).about(person)],
+            Effect::Revoke { person, .. } => vec![Change::new(Action::Unpair).about(person)],
             _ => Vec::new(),
         }
     }

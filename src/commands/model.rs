@@ -34,8 +34,8 @@ pub(super) async fn run(wish: ModelWish, context: &Context<'_>) -> Result<Outcom
     let (agent, chosen) = here(context).await?;
     match wish {
         ModelWish::Show => {
-            let (model, source) = (words::model_used(&chosen.model), chosen.source.to_string());
-            let here = texts::model_here(&agent.label(), &model, &source);
+            let (model, source) = (words::model_used(&chosen.model), words::source(&chosen));
+            let here = texts::model_here(&agent.label(), &model, source);
             let text = format!("{here}\n{}", advice(agent, &chosen));
             Ok(Outcome::say(with_ignored(text, &chosen)).offering(choices(agent, &chosen)))
         }
@@ -68,25 +68,26 @@ fn choose(
     refuse_where_locked(context)?;
     let model = find(agent, word)?;
     if chosen.source == Source::Override && chosen.model == *model {
-        return Ok(Outcome::say(texts::model_already(
-            &agent.label(),
-            &model.to_string(),
-        )));
+        let already = texts::model_already(&agent.label(), &model.to_string());
+        return Ok(Outcome::say(already).after_press(context, || choices(agent, chosen)));
     }
     let reply = texts::model_chosen(&agent.label(), &model.to_string());
-    Ok(Outcome::of(reply, Effect::ChooseModel(model.clone())))
+    let outcome = Outcome::of(reply, Effect::ChooseModel(model.clone()));
+    let then = agent.models.choose(Some(model));
+    Ok(outcome.after_press(context, || choices(agent, &then)))
 }
 
 fn reset(context: &Context<'_>, agent: &Agent, chosen: &Chosen) -> Result<Outcome, UserError> {
     refuse_where_locked(context)?;
     let was_set = chosen.source == Source::Override || chosen.ignored.is_some();
-    let Chosen { model, source, .. } = agent.models.choose(None);
-    let (model, source) = (model.to_string(), source.to_string());
+    let own = agent.models.choose(None);
+    let (model, source) = (words::model_used(&own.model), words::source(&own));
     let reply = match was_set {
-        true => texts::model_reset(&agent.label(), &model, &source),
-        false => texts::no_model_chosen(&agent.label(), &model, &source),
+        true => texts::model_reset(&agent.label(), &model, source),
+        false => texts::no_model_chosen(&agent.label(), &model, source),
     };
-    Ok(Outcome::of(reply, Effect::ResetModel))
+    let outcome = Outcome::of(reply, Effect::ResetModel);
+    Ok(outcome.after_press(context, || choices(agent, &own)))
 }
 
 fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {

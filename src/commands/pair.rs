@@ -94,7 +94,8 @@ pub(super) async fn revoke(
         "{} (`{person}`) is a guest again. What was said stays; a new code lets the person in again.",
         known.name
     );
-    Ok(Outcome::of(reply, Effect::Revoke(person)))
+    let name = known.name;
+    Ok(Outcome::of(reply, Effect::Revoke { person, name }))
 }
 
 fn refuse_others(context: &Context<'_>) -> Result<(), UserError> {

@@ -28,7 +28,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
         lines.push(agent_texts::model_here(
             &agent.label(),
             &words::model_used(&chosen.model),
-            &chosen.source.to_string(),
+            words::source(&chosen),
         ));
     }
     lines.push(conversation(context, agent).await?);
@@ -95,13 +95,15 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
     let read = move |connection: &Connection| {
         Ok((
             turn_log::count_since(connection, now - DAY_MS)?,
+            inbox::count_over_budget(connection, now - DAY_MS)?,
             outbox::troubles(connection, now)?,
             inbox::count_broken(connection)?,
             turn_log::last_of(connection, &place)?,
             decisions::latest(connection, &place, DECISIONS_SHOWN)?,
         ))
     };
-    let ((turns, failed), troubles, unreadable, last, decided) = services.db.read(read).await?;
+    let ((turns, failed), refused, troubles, unreadable, last, decided) =
+        services.db.read(read).await?;
     let Troubles {
         failed: undelivered,
         waiting,
@@ -113,6 +115,7 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
         busy: u64::try_from(services.sessions.busy()).unwrap_or(u64::MAX),
         turns: unsigned(turns),
         failed: unsigned(failed),
+        over_limit: unsigned(refused),
         undelivered: unsigned(undelivered),
         slow: unsigned(waiting),
         repeated: unsigned(repeated),

@@ -6,7 +6,8 @@ use super::Context;
 use super::texts::place::{self, MayOpen, Reader, Wording};
 use super::texts::words;
 use crate::access::Role;
-use crate::answering::{Answer, Question, who_answers};
+use crate::agents::Agent;
+use crate::answering::{Answer, Faltering, Question, who_answers};
 use crate::domain::AgentId;
 use crate::routing::FromChat;
 use crate::storage::StoreError;
@@ -31,7 +32,19 @@ pub(super) async fn after(
     let sessions = &context.services.sessions;
     let over = sessions.over_today(context.snapshot, &agent, person, role);
     let over = over.await?;
-    Ok(answer.within(over))
+    let faltering = faltering(context, &agent).await?;
+    Ok(answer.within(over).with_models(faltering))
+}
+
+/// Whether the agent's models answer, the one chosen here first.
+pub(super) async fn faltering(
+    context: &Context<'_>,
+    agent: &Agent,
+) -> Result<Option<Faltering>, StoreError> {
+    let (sessions, place) = (&context.services.sessions, &context.inbound.origin.key);
+    let chosen = sessions.model(place, agent).await?;
+    let lineup = agent.models.lineup(&chosen);
+    Ok(Faltering::now(&context.snapshot.models, &lineup))
 }
 
 pub(super) fn from_chat(context: &Context<'_>) -> FromChat {

@@ -10,6 +10,7 @@ use crate::answering::{Answer, Silence};
 use crate::config::{self, Draft, Secrets, Source};
 use crate::domain::{AgentId, SessionKey};
 use crate::home;
+use crate::routing::Rule;
 
 pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let (inbound, origin) = (context.inbound, &context.inbound.origin);
@@ -22,11 +23,8 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     if answer.silence.is_none() {
         let (agent, chosen) = model::here(context).await?;
         let model = words::model_used(&chosen.model);
-        lines.push(agent_texts::model_here(
-            &agent.label(),
-            &model,
-            &chosen.source.to_string(),
-        ));
+        let source = words::source(&chosen);
+        lines.push(agent_texts::model_here(&agent.label(), &model, source));
     }
     let mut text = lines.join("\n");
     if context.standing.role() == Role::Owner
@@ -56,11 +54,17 @@ async fn for_good(context: &Context<'_>, answer: &Answer) -> Option<String> {
             let other = other.as_ref().map(|(meaning, key)| (*meaning, key));
             texts::to_paste(&why, &wish.key, &wish.agent, other)
         }
+        // The sentence about the answer names the line.
+        Found::Bound { line, .. } if decides(answer, line) => return None,
         Found::Bound { line, agent } => {
             texts::bound_already(&this, line, &truth::label(context, &agent))
         }
         Found::Refused => texts::CONFIG_HAS_PROBLEMS.to_owned(),
     })
+}
+
+fn decides(answer: &Answer, binding: usize) -> bool {
+    matches!(answer.resolved.route.rule, Rule::Binding { line, .. } if line == binding)
 }
 
 /// A binding that an owner may want.

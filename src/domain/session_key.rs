@@ -200,7 +200,7 @@ impl fmt::Display for SessionKey {
 /// The text is no session key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no session key; one looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home"
+    "`{0}` is not the key of a place. A key looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home; /whoami in the chat prints it"
 )]
 pub struct InvalidSessionKey(pub String);
 

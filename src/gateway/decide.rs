@@ -8,8 +8,10 @@ use super::person_pace::{Pace, Sent};
 use super::replies::{self, Closed};
 use crate::access::{self, Role, Standing, Verdict, people};
 use crate::answering::{Answer, Question, Told, who_answers};
+use crate::commands::texts::place::is_for;
 use crate::commands::{self, Command, CommandError, Context, Parsed};
 use crate::config::Access;
+use crate::console::{self, Person, Place};
 use crate::delivery::Kind;
 use crate::domain::{Addressed, Inbound};
 use crate::home::Snapshot;
@@ -265,6 +267,13 @@ async fn act(
                 outcome: "the agent is closed to the writer",
             };
             let told = commands::not_for_you(context, closed).to_string();
+            console::not_open(
+                &Person::of(context.inbound),
+                context.role,
+                &Place::of(context.inbound),
+                &closed.agent,
+                is_for(closed),
+            );
             replies::reply(state, &in_hand.accepted, &told, closing).await
         }
         Parsed::Talk => submit(state, in_hand, context.route).await,

@@ -107,7 +107,8 @@ pub(super) async fn hint(
     }
     if let Some(code) = new_code {
         state.guests.watch(true);
-        console::wants_in(&console::Person::of(inbound), &code, has_owner);
+        let person = console::Person::of(inbound);
+        console::wants_in(&person, &code, has_owner, &state.services.home);
     }
     Ok(())
 }
@@ -341,6 +342,7 @@ async fn settle_one(
     };
     let had_words = decided.first_message.is_some();
     let is_answered = decided.decision.lets_in();
+    let (person, by, decision) = seen_by_operator(&decided);
     let telling = TellingAll {
         told: told(state, &decided, &to, kept.as_ref()).await?,
         notice: first_minute::decided(&decided),
@@ -357,10 +359,31 @@ async fn settle_one(
     for (place, rows) in &written.rows {
         state.delivery.submit(place, *rows);
     }
+    if written.is_news {
+        console::decided(&person, decision, by.as_ref());
+    }
     if had_words {
         state.removals.note();
     }
     Ok(written.accepted)
+}
+
+fn seen_by_operator(
+    decided: &Decided,
+) -> (console::Person, Option<console::Person>, console::Decision) {
+    let Acquaintance { person, name } = &decided.known;
+    let by = decided.decider.as_ref();
+    let decision = match decided.decision {
+        Decision::LetIn => console::Decision::LetIn,
+        Decision::MadeOwner => console::Decision::MadeOwner,
+        Decision::TurnedAway => console::Decision::TurnedAway,
+        Decision::RanOut => console::Decision::RanOut,
+    };
+    (
+        console::Person::new(name, person),
+        by.map(|by| console::Person::new(&by.name, &by.id)),
+        decision,
+    )
 }
 
 /// The words to the guest. A guest whose code ran out hears nothing.
@@ -423,6 +446,8 @@ struct TellingAll {
 /// A told decision.
 #[derive(Default)]
 struct Settled {
+    /// No other process has told the decision before.
+    is_news: bool,
     rows: BTreeMap<SessionKey, usize>,
     accepted: Option<Accepted>,
 }
@@ -433,6 +458,7 @@ impl TellingAll {
         if !people::told(tx, &self.decided)? {
             return Ok(settled);
         }
+        settled.is_news = true;
         let mut count = |place: &SessionKey, rows: usize| {
             *settled.rows.entry(place.clone()).or_default() += rows;
         };

@@ -8,6 +8,7 @@ use crate::answering::broken;
 use crate::channels::Text;
 use crate::clock::now_ms;
 use crate::commands::Outcome;
+use crate::console::{self, Person};
 use crate::delivery::outbox::Source;
 use crate::delivery::{Kind, outbox};
 use crate::domain::{Destination, Inbound, MessageId, SessionKey};
@@ -67,6 +68,9 @@ pub(super) async fn carry_out(
     let (changes_pin, changes_model) = (effect.changes_pin(), effect.changes_model());
     let (retried, called_off) = (effect.retried(), effect.called_off());
     let (forgets, decides) = (effect.forgets(), effect.decides());
+    let put_out = effect
+        .put_out()
+        .map(|(person, name)| Person::new(name, person));
     let write = move |tx: &Transaction<'_>, now| {
         effect.write(tx, &inbound, now)?;
         inbox::close(tx, id, Closing::Done, "command", now)
@@ -90,6 +94,10 @@ pub(super) async fn carry_out(
             )
             .await?;
         }
+    }
+    if let Some(put_out) = put_out {
+        let by = Person::of(&accepted.inbound);
+        console::decided(&put_out, console::Decision::TakenBack, Some(&by));
     }
     if decides {
         state.guests.decided(state.work.token());

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{ModelError, Unanswered, Unavailable};
+use crate::clock::now_ms;
 use crate::config::ModelRef;
 
 /// Providers and models kept in mind. A config names far fewer.
@@ -18,8 +19,16 @@ pub(super) struct Health {
 }
 
 struct Known {
-    trouble: Option<Unanswered>,
+    trouble: Option<Trouble>,
     is_told: bool,
+}
+
+/// A provider, or one of its models, that has refused or was out of reach when last asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    pub failure: Unanswered,
+    /// The first failure after the last answer, in Unix milliseconds.
+    pub since: i64,
 }
 
 /// The state of a provider, or of one of its models, that may be news.
@@ -37,14 +46,13 @@ impl Health {
             return;
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = known.get(&subject).is_some_and(|known| {
-            known
-                .trouble
-                .as_ref()
-                .is_some_and(|trouble| trouble.error == failure.error)
-        });
+        let before = known.get(&subject).and_then(|known| known.trouble.as_ref());
+        let is_known = before.is_some_and(|before| before.failure.error == failure.error);
         if !is_known && (known.len() < MOST_SUBJECTS || known.contains_key(&subject)) {
-            let trouble = Some(failure.clone());
+            let trouble = Some(Trouble {
+                failure: failure.clone(),
+                since: before.map_or_else(now_ms, |before| before.since),
+            });
             known.insert(
                 subject,
                 Known {
@@ -53,6 +61,17 @@ impl Health {
                 },
             );
         }
+    }
+
+    /// Set while a model does not answer, by itself or with its whole provider.
+    pub(super) fn trouble(&self, model: &ModelRef) -> Option<Trouble> {
+        let ModelRef::Of { provider, .. } = model else {
+            return None;
+        };
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        [provider.clone(), model.to_string()]
+            .iter()
+            .find_map(|subject| known.get(subject)?.trouble.clone())
     }
 
     /// The first answer of a process counts too: a trouble may have been told by an earlier one.
@@ -83,7 +102,7 @@ impl Health {
         untold
             .map(|(subject, known)| News {
                 subject: subject.clone(),
-                trouble: known.trouble.clone(),
+                trouble: failure_of(known).cloned(),
             })
             .collect()
     }
@@ -92,11 +111,15 @@ impl Health {
     pub(super) fn told(&self, news: &News) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get_mut(&news.subject)
-            && known.trouble == news.trouble
+            && failure_of(known) == news.trouble.as_ref()
         {
             known.is_told = true;
         }
     }
+}
+
+fn failure_of(known: &Known) -> Option<&Unanswered> {
+    known.trouble.as_ref().map(|trouble| &trouble.failure)
 }
 
 /// Whom a failure says something about. Trouble that passes by itself is about nobody.
@@ -151,6 +174,27 @@ mod tests {
         assert_eq!(told(&health), both);
         health.answered(&"openai/gpt".parse().expect("a model"));
         assert_eq!(told(&health), []);
+    }
+
+    #[test]
+    fn a_model_is_in_trouble_until_it_answers() {
+        let (health, model) = (Health::default(), "openai/gpt".parse().expect("a model"));
+        assert_eq!(health.trouble(&model), None);
+        health.failed(&failure(Unavailable::KeyRejected(401)));
+        let first = health.trouble(&model).expect("the provider refuses");
+        assert!((now_ms() - first.since).abs() < 60_000);
+        health.failed(&failure(Unavailable::NoCredit(402)));
+        let second = health.trouble(&model).expect("the provider refuses");
+        assert_eq!(second.since, first.since, "the trouble goes on");
+        assert_eq!(
+            second.failure.error,
+            ModelError::Unavailable(Unavailable::NoCredit(402))
+        );
+        health.answered(&model);
+        assert_eq!(health.trouble(&model), None);
+        health.failed(&failure(Unavailable::NoSuchModel(404)));
+        assert!(health.trouble(&model).is_some());
+        assert_eq!(health.trouble(&"openai/o".parse().expect("a model")), None);
     }
 
     #[test]

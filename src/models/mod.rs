@@ -30,7 +30,7 @@ pub use abilities::estimate_tokens;
 pub use content::{Content, Image, ImageKind};
 pub use error::{CallError, ModelError, Unanswered, Unavailable, Unreachable};
 pub use fallback::{Attempts, Failure, Lineup};
-pub use health::News;
+pub use health::{News, Trouble};
 
 /// Every model an agent can be given. Cheap to make: nothing is connected before the first call.
 #[derive(Clone)]
@@ -100,6 +100,11 @@ impl Models {
     /// How much longer a model is left alone after a failure.
     pub fn rests_for(&self, model: &ModelRef) -> Option<Duration> {
         self.resting.left(model)
+    }
+
+    /// Set while a model does not answer.
+    pub fn trouble(&self, model: &ModelRef) -> Option<Trouble> {
+        self.health.trouble(model)
     }
 
     fn config_of(&self, model: &ModelRef) -> Option<&Provider> {

@@ -523,6 +523,18 @@ pub(crate) fn others_wrote(connection: &Connection, accepted: &Accepted) -> rusq
     statement.query_row(params![last, places], |row| row.get(0))
 }
 
+/// The outcome of a message refused at a limit.
+pub(crate) const OVER_BUDGET: &str = "over budget";
+
+/// The number of messages refused at a limit since `since`.
+pub(crate) fn count_over_budget(connection: &Connection, since: i64) -> rusqlite::Result<i64> {
+    connection.query_row(
+        "SELECT count(*) FROM inbox WHERE closed_at >= ?1 AND state = 'refused' AND outcome = ?2",
+        params![since, OVER_BUDGET],
+        |row| row.get(0),
+    )
+}
+
 /// The number of unreadable updates within the time they are kept.
 pub(crate) fn count_broken(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row(

@@ -2,9 +2,38 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use crate::config::ModelRef;
+
 /// After a notice about a provider, the next trouble is not told for this long, so that a server
 /// that comes and goes does not write all day.
 const QUIET_MS: i64 = 60 * 60 * 1000;
+
+/// The kind of trouble of a server that cannot be reached, for whatever reason.
+pub(crate) const OUT_OF_REACH: &str = "unreachable";
+
+pub(crate) fn is_out_of_reach(trouble: &str) -> bool {
+    trouble == OUT_OF_REACH
+}
+
+/// The trouble of a model or its provider that owners were told last, and the time.
+pub(crate) fn trouble_of(
+    connection: &Connection,
+    model: &ModelRef,
+) -> rusqlite::Result<Option<(String, i64)>> {
+    let ModelRef::Of { provider, .. } = model else {
+        return Ok(None);
+    };
+    for subject in [provider, &model.to_string()] {
+        if let Some(Last {
+            trouble: Some(trouble),
+            told_at,
+        }) = last(connection, subject)?
+        {
+            return Ok(Some((trouble, told_at)));
+        }
+    }
+    Ok(None)
+}
 
 /// What owners are to be told about a provider now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -69,6 +69,8 @@ pub struct Step {
 pub struct Candidate {
     /// Counted from 0 in the order of the file.
     pub index: usize,
+    /// The line of its `match` in config.toml.
+    pub line: usize,
     pub agent: AgentId,
     pub outcome: Outcome,
     pub filters: Vec<FilterCheck>,
@@ -135,6 +137,7 @@ impl Judge<'_> {
     fn candidate(&self, trial: &Trial<'_>, binding: &Bound) -> Candidate {
         Candidate {
             index: binding.index,
+            line: binding.line,
             agent: binding.agent.clone(),
             outcome: self.outcome(trial, binding),
             filters: checks(&binding.filters, self.origin),
@@ -323,8 +326,8 @@ fn write_step(
         let lead = if position == 0 { "" } else { &indent };
         writeln!(
             f,
-            "{lead}bindings[{}], {}: {}",
-            binding.index,
+            "{lead}config.toml line {}, {}: {}",
+            binding.line,
             binding.agent,
             binding.outcome.in_words()
         )?;

@@ -113,8 +113,8 @@ impl Route {
     }
 }
 
-/// The deciding rule. `Display` gives the reason in words: `bindings[3]: exact topic
-/// telegram:topic:-100:7`.
+/// The deciding rule. `Display` gives the reason in words: `config.toml line 52: exact
+/// topic telegram:topic:-100:7`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Rule {
@@ -125,6 +125,8 @@ pub enum Rule {
     Binding {
         /// Counted from 0 in the order of the file.
         index: usize,
+        /// The line of its `match` in config.toml.
+        line: usize,
         rank: Rank,
         /// The rank in the words of the place: "exact thread", "group".
         kind: &'static str,
@@ -164,11 +166,11 @@ impl fmt::Display for Rule {
             } => write!(f, "pin set by {set_by}"),
             Rule::Pin { set_by, once: true } => write!(f, "pin for one turn, set by {set_by}"),
             Rule::Binding {
-                index,
+                line,
                 kind,
                 matches,
                 ..
-            } => write!(f, "bindings[{index}]: {kind} {matches}"),
+            } => write!(f, "config.toml line {line}: {kind} {matches}"),
             Rule::Default => f.write_str("default_agent"),
         }
     }

@@ -36,6 +36,8 @@ pub(super) struct OpenTo {
 pub(super) struct Bound {
     /// Its place in the file, counted from 0.
     pub(super) index: usize,
+    /// The line of its `match`, counted from 1.
+    pub(super) line: usize,
     pub(super) agent: AgentId,
     pub(super) target: Target,
     pub(super) filters: Filters,
@@ -236,6 +238,7 @@ fn understand(index: usize, binding: &Binding) -> Result<Bound, Vec<Problem>> {
     let filters = Filters::of(binding);
     Ok(Bound {
         index,
+        line: binding.line,
         agent: binding.agent.value.clone(),
         text: describe(&target, &filters).into(),
         target,

@@ -126,6 +126,7 @@ impl Decision<'_> {
     pub(super) fn rule(&self) -> Rule {
         Rule::Binding {
             index: self.binding.index,
+            line: self.binding.line,
             rank: self.rank,
             kind: self.kind,
             matches: self.binding.text.clone(),

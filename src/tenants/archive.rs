@@ -146,7 +146,7 @@ pub(super) fn find(home: &Path, which: &str) -> Result<Archive, TenantError> {
             "no removed agent is called {which}; the archive is empty"
         ))),
         [] => Err(TenantError::unknown(format!(
-            "no removed agent is called {which}. There are: {}",
+            "no removed agent is called {which}. The archive has: {}",
             names(&all)
         ))),
         [only] => Ok((*only).clone()),

@@ -87,7 +87,10 @@ impl Editing {
                 .collect();
             TenantError::unknown(match nearest(word, ids.iter().copied()) {
                 Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
-                None => format!("no agent is called {word}. There are: {}", ids.join(", ")),
+                None => format!(
+                    "no agent is called {word}. The agents are: {}",
+                    ids.join(", ")
+                ),
             })
         })
     }
@@ -122,7 +125,7 @@ impl Editing {
         let id = AgentId::parse(word).map_err(|error| TenantError::unknown(error.to_string()))?;
         if id == AgentId::main() {
             return Err(TenantError::conflict(
-                "`main` is the agent that every house has, so no other can be called that",
+                "`main` is there already, because Parlor always has an agent with this id",
             ));
         }
         if self.spec(&id).is_some() {

@@ -184,7 +184,12 @@ pub(super) struct Package {
 
 /// Reads a package into the empty folder `into`. Times in a package end tomorrow.
 pub(super) fn read(path: &Path, into: &Path, now: i64) -> Result<Package, TenantError> {
-    let file = File::open(path).map_err(TenantError::disk(path))?;
+    let file = File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            TenantError::unknown(format!("there is no file {}", path.display()))
+        }
+        _ => TenantError::disk(path)(error),
+    })?;
     let packed = Counted {
         reader: file,
         bytes: Rc::default(),
@@ -241,7 +246,7 @@ fn unpack(
 pub(super) fn unreadable(error: &io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(Refused(reason)) => (*reason).to_owned(),
-        None => format!("this is no package of an agent, or it is damaged: {error}"),
+        None => format!("this is not an agent's package, or it is damaged: {error}"),
     }
 }
 
@@ -329,7 +334,7 @@ impl<'a> Unpacking<'a> {
     fn finish(self) -> Result<Package, String> {
         let manifest = self
             .manifest
-            .ok_or("this is no package of an agent: it has no agent.json")?;
+            .ok_or("this is not an agent's package: it has no agent.json")?;
         let table = AgentTable::read(&self.tables, &manifest.id).map_err(|reason| {
             format!(
                 "its config.toml is not the table of one agent: {reason}. Nothing was taken over"
@@ -575,7 +580,7 @@ mod tests {
         let deep = format!("files/{}x", "d/".repeat(MAX_DEPTH));
         insta::assert_snapshot!(refused(&[GOOD, (&deep, file, b"x")]), @"a folder in it is more than 40 folders deep");
         insta::assert_snapshot!(refused(&[GOOD, GOOD]), @"`agent.json` is in it twice");
-        insta::assert_snapshot!(refused(&[("files/a", file, b"x")]), @"this is no package of an agent: it has no agent.json");
+        insta::assert_snapshot!(refused(&[("files/a", file, b"x")]), @"this is not an agent's package: it has no agent.json");
         insta::assert_snapshot!(refused(&[(MANIFEST, file, br#"{"v":2,"id":"rose","exported_at":1}"#)]), @"it has form 2, and this version reads form 1");
         insta::assert_snapshot!(refused(&[(MANIFEST, file, br#"{"v":1,"id":"../x","exported_at":1}"#)]), @"its agent.json cannot be read: an agent id has only a-z, 0-9 and single hyphens inside, such as `night-desk` at line 1 column 18");
     }

@@ -121,7 +121,7 @@ fn put_back(archive: &Archive, folder: &Path) {
 fn refuse_main_and_default(editing: &Editing, id: &AgentId) -> Result<(), TenantError> {
     if *id == AgentId::main() {
         return Err(TenantError::conflict(
-            "`main` is the agent that every house has, so it cannot go",
+            "`main` can't be removed, because Parlor always has an agent with this id",
         ));
     }
     if editing.config.default_agent == *id {

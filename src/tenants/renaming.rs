@@ -21,7 +21,7 @@ pub(super) async fn rename(
     let (from, to) = (editing.find(from)?.id.clone(), editing.free(to)?);
     if from == AgentId::main() {
         return Err(TenantError::conflict(
-            "`main` is the agent that every house has, so it keeps its id. `name` is what people see",
+            "`main` keeps its id, because Parlor always has an agent with it. `name` is what people see",
         ));
     }
     let text = edit::rename_agent(&editing.text, &from, &to)?;

@@ -580,7 +580,7 @@ async fn a_stranger_is_let_in_with_a_code<S: Side>() {
     let mut scene = Scene::<S>::new("").await;
     let stranger = scene.side.dm(Who::Stranger);
     let hint = ask(&stranger, Who::Stranger, "hello").await;
-    let code = hint.split("parlor pair ").nth(1).expect("a code")[..8].to_owned();
+    let code = crate::first_minute::code_in(&hint);
     for _ in 0..5 {
         stranger.says(Who::Stranger, "hello?").await;
     }

@@ -77,7 +77,10 @@ impl Talk {
             .expect("the button is there");
         assert!(data.len() <= 64, "{data}");
         self.place.presses(BOB, shown.message_id, &data).await;
-        self.next().await
+        let at = self.said - 1;
+        let is_changed = |texts: &[String]| texts.get(at).is_some_and(|text| *text != shown.text);
+        self.place.wait_for("a change", is_changed).await;
+        self.place.texts()[at].clone()
     }
 
     async fn stop(&mut self) {
@@ -148,7 +151,7 @@ async fn a_chosen_model_lasts_until_reset_or_new_also_over_a_restart() {
     let gateway = talk.gateway.as_ref().expect("it is open");
     talk.house.settled(gateway).await;
     assert_snapshot!(talk.bob("/status").await, @"
-    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
     ☕ Main uses fake/big here (chosen here with /model).
     This conversation has 2 messages.
     Nothing is being written here, and nothing waits.
@@ -217,11 +220,17 @@ async fn a_press_chooses_like_the_command_also_after_a_restart() {
         "all but the one in use"
     );
     talk.restart().await;
-    assert_snapshot!(talk.presses(&format!("fake/{LONG}")).await, @"☕ Main uses fake/a-model-with-a-name-that-is-far-too-long-for-any-button here from now on. /model reset or /new undoes that.");
+    assert_snapshot!(talk.presses(&format!("fake/{LONG}")).await, @"
+    ☕ Main uses fake/a-model-with-a-name-that-is-far-too-long-for-any-button here from now on. /model reset or /new undoes that.
+    Pressed by Bob.
+    ");
     talk.bob("hello").await;
     assert_eq!(talk.asked(), LONG);
     talk.bob("/model").await;
-    assert_snapshot!(talk.presses("↩ reset").await, @"☕ Main uses fake/any here again (default_model).");
+    assert_snapshot!(talk.presses("↩ reset").await, @"
+    ☕ Main uses fake/any here again (default_model).
+    Pressed by Bob.
+    ");
     talk.stop().await;
 }
 

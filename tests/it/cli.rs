@@ -323,22 +323,22 @@ async fn agent_prompt_prints_the_same_bytes_until_something_changes() {
 async fn route_explain_tells_every_rule_and_the_winner() {
     let home = fresh_home().await;
     assert_snapshot!(run(home.path(), &["route", "explain", "local:home:writing"]).await.stdout, @"
-    Rose answers in writing (local:home:writing). A binding for `local:home:writing` in config.toml gives this topic to Rose.
+    Rose answers in writing (local:home:writing). Line 49 of config.toml gives this topic to Rose.
     Asked for local:you, an owner.
 
     local:home:writing belongs to rose
-    because of bindings[0]: exact topic local:home:writing
+    because of config.toml line 49: exact topic local:home:writing
 
     name: writing
 
     pin          local:home:writing  no pin
-    exact topic  local:home:writing  bindings[0], rose: decides
+    exact topic  local:home:writing  config.toml line 49, rose: decides
     name or tag  local:home          no binding
     room         local:home          no binding
     platform     local               no binding
     default      default_agent       main: not needed
 
-    model: demo (default_model)
+    model: demo (no other model is set)
     ");
     run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent ada\n").await;
     let pinned = run(
@@ -363,7 +363,7 @@ async fn route_explain_tells_every_rule_and_the_winner() {
     );
     let wrong = run(home.path(), &["route", "explain", "telegram:topic:5:5"]).await;
     assert_eq!(wrong.code, 2);
-    assert_snapshot!(wrong.stderr, @"error: `telegram:topic:5:5` is no session key; one looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home");
+    assert_snapshot!(wrong.stderr, @"error: `telegram:topic:5:5` is not the key of a place. A key looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home; /whoami in the chat prints it");
 }
 
 /// S4.43, S0.56: everything at once, also what only routing can see.

@@ -87,7 +87,7 @@ impl Talk {
 async fn agent_shows_switches_and_resets() {
     let mut talk = Talk::in_topic(5).await;
     assert_snapshot!(talk.alice("/agent").await, @"
-    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
     /agent rose switches to 🌹 Rose; /agents lists everyone.
     ");
     assert_snapshot!(talk.alice("/agents").await, @"
@@ -108,8 +108,8 @@ async fn agent_shows_switches_and_resets() {
 
     /agent main switches to ☕ Main.
     ");
-    assert_snapshot!(talk.alice("/agent reset").await, @"The switch is undone. ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.");
-    assert_snapshot!(talk.alice("/agent reset").await, @"Nothing was switched here. ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.");
+    assert_snapshot!(talk.alice("/agent reset").await, @"The switch is undone. ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.");
+    assert_snapshot!(talk.alice("/agent reset").await, @"Nothing was switched here. ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.");
     talk.alice("hello again").await;
     assert_eq!(talk.asked(), "You are Main ☕ (agent id: main).");
     talk.end().await;
@@ -124,7 +124,7 @@ async fn a_near_miss_switches_nothing_and_is_suggested() {
     assert_snapshot!(talk.alice("/agent xyzzy").await, @"No agent is called xyzzy. You can choose main, rose, night-desk.");
     assert_snapshot!(talk.alice("/agnet rose").await, @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
     assert_snapshot!(talk.alice("/agent").await, @"
-    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
     /agent rose switches to 🌹 Rose; /agents lists everyone.
     ");
     talk.end().await;
@@ -157,7 +157,7 @@ async fn whoami_has_the_key_to_paste_into_the_config() {
     assert_snapshot!(talk.bob("/whoami").await, @"
     You are Bob (guest), telegram:222.
     This is the topic “A topic”, telegram:topic:-1001:5.
-    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
     ☕ Main uses fake/any here (default_model).
     ");
     talk.alice("/agent rose").await;
@@ -205,7 +205,7 @@ async fn status_and_help_say_more_to_owners() {
     talk.bob("hello").await;
     talk.house.settled(&talk.gateway).await;
     assert_snapshot!(talk.bob("/status").await, @"
-    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
     ☕ Main uses fake/any here (default_model).
     This conversation has 2 messages.
     Nothing is being written here, and nothing waits.
@@ -213,7 +213,7 @@ async fn status_and_help_say_more_to_owners() {
     The last turn has read: a guest's words.
     ");
     assert_snapshot!(talk.alice("/status").await, @"
-    ☕ Main answers here. A binding in config.toml gives telegram:group:-1001 to Main.
+    ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
     ☕ Main uses fake/any here (default_model).
     This conversation has 2 messages.
     Nothing is being written here, and nothing waits.

@@ -18,7 +18,7 @@ use crate::support::house::{Process, parlor};
 /// Long enough for a loaded machine; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const TEAM: &str = "[access]\nowners = [\"telegram:111\"]\n[agents.main]\nemoji = \"☕\"\n[agents.rose]\nemoji = \"🌹\"\n\
+const TEAM: &str = "[access]\nowners = [\"telegram:111\"]\n[agents.main]\nemoji = \"☕\"\nwho = \"member\"\n[agents.rose]\nemoji = \"🌹\"\nwho = \"guest\"\n\
     [[bindings]]\nmatch = \"telegram:topic:-1001:101\"\nagent = \"rose\"\n";
 
 /// The binary with a terminal as its stderr.
@@ -123,7 +123,7 @@ async fn the_console_tells_who_wrote_where_and_who_answered() {
     assert_snapshot!(console.wait_for("connected").await, @"connected as @parlor_bot · polling · 2 agents · https://t.me/parlor_bot");
     let topic = house.telegram.forum(-1001).topic(101, "Writing");
     topic.says(ALICE, "@parlor_bot hello").await;
-    assert_snapshot!(console.wait_for("Alice in").await, @"Alice in “Writing” → 🌹 Rose (exact topic) · N s · N tokens · cost N");
+    assert_snapshot!(console.wait_for("Alice in").await, @"Alice in “Writing” → 🌹 Rose (exact topic, line 20 of config.toml) · N s · N tokens · cost N");
     topic.says(BOB, "talk among people").await;
     assert_snapshot!(console.wait_for("Bob in").await, @"Bob in “Writing”: ignored, not addressed to the bot");
     house
@@ -137,7 +137,8 @@ async fn the_console_tells_who_wrote_where_and_who_answered() {
     carol.wait_for_sent(1).await;
     let line = console.wait_for("wants in").await;
     let code = line.rsplit(' ').next().expect("a code").to_owned();
-    assert_snapshot!(line.replace(&code, "CODE"), @"Carol (telegram:333) wants in: parlor pair CODE");
+    let home = house.home.path().display().to_string();
+    assert_snapshot!(line.replace(&code, "CODE").replace(&home, "HOME"), @"Carol (telegram:333) wants in: parlor --home HOME pair CODE");
     assert!(carol.texts()[0].contains(&code));
     for _ in 0..5 {
         topic.says(BOB, "more talk").await;
@@ -171,7 +172,7 @@ async fn a_log_that_is_no_terminal_has_ids_and_no_names() {
     topic.says(BOB, "talk").await;
     house.telegram.dm(CAROL).says("let me in").await;
     process
-        .wait_for_log("telegram:333 wants in: parlor pair ")
+        .wait_for_log("telegram:333 wants in: parlor --home ")
         .await;
     process.wait_for_log("rose answered").await;
     process
@@ -191,7 +192,15 @@ async fn a_log_that_is_no_terminal_has_ids_and_no_names() {
         "{line}"
     );
     let rest = rest.split("seconds=").next().expect("the beginning");
-    assert_snapshot!(rest.trim(), @"INFO rose answered agent.id=rose session=telegram:topic:-1001:101 person=telegram:111 route.rule=bindings[0]: exact topic telegram:topic:-1001:101");
+    let lines = house
+        .config()
+        .lines()
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
+    let at = lines.iter().position(|line| line.starts_with("match"));
+    let line = format!("line {}:", at.expect("the binding") + 1);
+    let rest = rest.replace(&line, "line LINE:");
+    assert_snapshot!(rest.trim(), @"INFO rose answered agent.id=rose session=telegram:topic:-1001:101 person=telegram:111 route.rule=config.toml line LINE: exact topic telegram:topic:-1001:101");
     house.telegram.all_confirmed().await;
     house
         .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
@@ -256,5 +265,37 @@ async fn a_closed_terminal_is_a_clean_stop() {
     console
         .wait_for("Stopping because the terminal was closed.")
         .await;
+    assert_eq!(console.exit_code().await, Some(0));
+}
+
+/// Who may do what changes in front of the operator's eyes.
+#[tokio::test]
+async fn the_console_tells_who_was_refused_let_in_and_put_out() {
+    let house = House::new(TEAM).await;
+    let mut console = Console::start(&house);
+    console.wait_for("connected").await;
+    let lounge = house.telegram.forum(-1001).topic(106, "Lounge");
+    lounge.says(ALICE, "/agent rose").await;
+    lounge.wait_for_sent(1).await;
+    lounge.says(ALICE, "/agent reset").await;
+    lounge.wait_for_sent(2).await;
+    lounge.says(BOB, "@parlor_bot hello").await;
+    assert_snapshot!(console.wait_for("Bob (guest)").await, @"Bob (guest) in “Lounge” → main: not answered, main is for members");
+    let carol = house.telegram.dm(CAROL);
+    carol.says("let me in").await;
+    let line = console.wait_for("wants in").await;
+    let command = line.split(": parlor ").nth(1).expect("a command");
+    // As typed into a terminal that knows no home.
+    let output = Command::new(env!("CARGO_BIN_EXE_parlor"))
+        .args(command.split(' '))
+        .env_remove("PARLOR_HOME")
+        .output()
+        .await
+        .expect("parlor runs");
+    assert!(output.status.success(), "{output:?}");
+    assert_snapshot!(console.wait_for("is a member").await, @"Carol (telegram:333) is a member now, let in by the command line");
+    house.telegram.dm(ALICE).says("/unpair telegram:333").await;
+    assert_snapshot!(console.wait_for("is a guest").await, @"Carol (telegram:333) is a guest again, put out by Alice");
+    console.signal("-INT").await;
     assert_eq!(console.exit_code().await, Some(0));
 }

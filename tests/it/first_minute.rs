@@ -10,12 +10,13 @@ use crate::support::fake_telegram::{ALICE, BOB, CAROL, Dm, SentMessage, User, bu
 const OWNED: &str = "[access]\nowners = [\"telegram:111\"]\n[agents.main]\nemoji = \"☕\"\n";
 const TWO_OWNERS: &str = "[access]\nowners = [\"telegram:111\"]\n[people.carol]\nids = [\"telegram:333\"]\nrole = \"admin\"\n[agents.main]\nemoji = \"☕\"\n";
 
-/// The code in a text such as `run parlor pair ABCD2345.`
-fn code_in(text: &str) -> String {
-    let behind = text.split("parlor pair ").nth(1).expect("a command");
-    let code: String = behind.chars().take(8).collect();
-    assert!(code.chars().all(|c| c.is_ascii_alphanumeric()), "{text}");
-    code
+/// The code in a text such as `Your code is ABCD2345, for one hour.`
+pub(crate) fn code_in(text: &str) -> String {
+    let is_sign = |sign: char| sign.is_ascii_uppercase() || sign.is_ascii_digit();
+    let mut words = text.split(|sign: char| !sign.is_alphanumeric());
+    let code = words.find(|word| word.len() == 8 && word.chars().all(is_sign));
+    code.unwrap_or_else(|| panic!("no code in {text}"))
+        .to_owned()
 }
 
 fn without_code(text: &str) -> String {
@@ -118,7 +119,7 @@ async fn a_stranger_is_let_in_with_a_button_and_the_first_words_are_answered() {
     bob.says("/start").await;
     bob.says("what is a parlor?").await;
     bob.says("hello?").await;
-    assert_snapshot!(without_code(&bob.wait_for_sent(1).await.text), @"Hi Bob. This bot is private. If it's yours, run parlor pair CODE. If not, its owner has just been asked to let you in (code CODE, valid one hour).");
+    assert_snapshot!(without_code(&bob.wait_for_sent(1).await.text), @"Hi Bob. This bot is private. Its owner has been asked to let you in; I'll write to you once that's decided. Your code is CODE, for one hour.");
     let notice = alice.wait_for_sent(2).await;
     assert_snapshot!(notice.text, @"Bob (telegram:222) wants in.");
     assert_eq!(
@@ -331,7 +332,15 @@ async fn a_decision_made_while_the_gateway_is_off_is_told_at_the_next_start() {
     house.close(gateway).await;
     let ran = run(house.home.path(), &["pair", &code]).await;
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_snapshot!(ran.stdout, @"Bob (telegram:222) may now write to the bot. What they wrote first is answered as soon as the gateway runs.");
+    assert_snapshot!(ran.stdout, @"Bob (telegram:222) may now write to the bot. The gateway tells them when it runs, and answers what they wrote first.");
+    let listed = run(house.home.path(), &["pair", "list", "--json"]).await;
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!(listed[0]["id"], "telegram:222");
+    assert_eq!(
+        listed[0].get("code"),
+        Some(&serde_json::Value::Null),
+        "a field is always there"
+    );
     let again = run(house.home.path(), &["pair", &code, "--no"]).await;
     assert_eq!(again.code, 1);
     assert_snapshot!(again.stderr, @"error: Bob (telegram:222) was let in already, by the command line");
@@ -364,7 +373,7 @@ async fn a_running_gateway_hears_of_decisions_on_the_command_line() {
         bob.wait_for_sent(1).await.text,
         carol.wait_for_sent(1).await.text,
     );
-    assert_snapshot!(without_code(&of_bob), @"Hi Bob. This bot is private. If it's yours, run parlor pair CODE. If not, ask its owner to let you in (code CODE, valid one hour). Your message is kept until then.");
+    assert_snapshot!(without_code(&of_bob), @"Hi Bob. This bot is private. Ask its owner to let you in with the code CODE, which is valid for one hour. Your message is kept until then.");
     let home = house.home.path();
     assert_eq!(run(home, &["pair", &code_in(&of_bob)]).await.code, 0);
     let ran = run(home, &["pair", &code_in(&of_carol), "--no"]).await;
@@ -414,11 +423,11 @@ async fn the_operator_makes_the_first_owner() {
     let bob = house.telegram.dm(BOB);
     bob.says("hello").await;
     let hint = bob.wait_for_sent(1).await.text;
-    assert_snapshot!(without_code(&hint), @"Hi Bob. This bot has no owner yet. If it's yours, run parlor pair CODE --owner where it runs (the code is valid one hour). Your message is kept until then.");
+    assert_snapshot!(without_code(&hint), @"Hi Bob. This bot has no owner yet. If it's yours, run parlor pair CODE --owner where it runs. The code is valid for one hour. Your message is kept until then.");
     bob.says("hello?").await;
     assert_snapshot!(bob.wait_for_sent(2).await.text, @"Still waiting for somebody to run the command above. I'll write to you then.");
     let ran = run(house.home.path(), &["pair", &code_in(&hint), "--owner"]).await;
-    assert_snapshot!(format!("{}{}", ran.stdout, ran.stderr), @"Bob (telegram:222) is an owner now; config.toml says so. A running gateway knows it already.");
+    assert_snapshot!(format!("{}{}", ran.stdout, ran.stderr), @"Bob (telegram:222) is an owner now; config.toml says so. The gateway tells them now, and answers what they wrote first.");
     let written = std::fs::read_to_string(house.home.path().join("config.toml")).expect("a file");
     assert!(
         written
@@ -545,7 +554,7 @@ mod on_discord {
         let (alice, bob) = (discord.dm(ALICE), discord.dm(BOB));
         bob.says("what is a parlor?").await;
         let hint = settled(&discord, &bob, 1).await.text;
-        assert_snapshot!(without_code(&hint.replace('`', "")), @"Hi Bob. This bot is private. If it's yours, run parlor pair CODE. If not, its owner has just been asked to let you in (code CODE, valid one hour). Your message is kept until then.");
+        assert_snapshot!(without_code(&hint.replace('`', "")), @"Hi Bob. This bot is private. Its owner has been asked to let you in; I'll write to you once that's decided. Your code is CODE, for one hour. Your message is kept until then.");
         let notice = settled(&discord, &alice, 1).await;
         assert_snapshot!(notice.text, @"Bob (`discord:222`) wants in. Their first words are kept until you decide.");
         let buttons = offered(&notice);

@@ -213,7 +213,7 @@ async fn an_import_tells_which_memories_were_everybodys() {
     rosa is in config.toml, with 4 files, 2 memories, 4 messages.
     1 memory was global at home and is private to rosa here. `--global` lets every agent find it.
     The messages, from 2 places, are kept for the next export. No place and no agent shows them.
-    not taken over into [agents.rosa]: name. Write there what fits this house.
+    not taken over into [agents.rosa]: name. Set them there if you need them.
     ");
 }
 
@@ -244,7 +244,7 @@ async fn what_is_missing_is_told_without_data() {
     let home = fresh_home().await;
     let empty = run(home.path(), &["memory", "list"]).await;
     assert_eq!((empty.code, empty.stdout.as_str()), (0, ""));
-    assert_snapshot!(empty.stderr, @"There are no memories yet. `parlor remember` adds one.");
+    assert_snapshot!(empty.stderr, @"There are no global memories yet. `--agent AGENT` lists those of an agent.");
     assert_eq!(
         run(home.path(), &["recall", "--limit", "0", "x"])
             .await

@@ -45,16 +45,28 @@ async fn a_press_switches_like_the_command_also_after_a_restart() {
 
     let gateway = house.open().await;
     topic.presses(BOB, list.message_id, &offered[0].1).await;
+    let changed = house.telegram.wait_for_calls("editMessageText", 1).await;
+    assert_eq!(changed.params["message_id"], list.message_id);
     assert_eq!(
-        topic.wait_for_sent(2).await.text,
-        "🌹 Rose answers here from now on. /agent reset undoes that."
+        changed.params["text"],
+        "🌹 Rose answers here from now on. /agent reset undoes that.\nPressed by Bob.",
+        "in the place of the list"
+    );
+    let offered = buttons(&changed.params["reply_markup"]);
+    assert_eq!(
+        offered
+            .iter()
+            .map(|(label, _)| label.as_str())
+            .collect::<Vec<_>>(),
+        ["Main", "↩ undo the switch"],
+        "as things are now"
     );
     house
         .telegram
         .wait_for_calls("answerCallbackQuery", 1)
         .await;
     topic.says(BOB, "/agent").await;
-    let shown = topic.wait_for_sent(3).await;
+    let shown = topic.wait_for_sent(2).await;
     assert!(
         shown
             .text
@@ -71,13 +83,14 @@ async fn a_press_switches_like_the_command_also_after_a_restart() {
         ["Main", "↩ undo the switch"]
     );
     topic.presses(BOB, shown.message_id, &offered[1].1).await;
+    let changed = house.telegram.wait_for_calls("editMessageText", 2).await;
+    assert_eq!(changed.params["message_id"], shown.message_id);
+    let text = changed.params["text"].as_str().unwrap_or_default();
     assert!(
-        topic
-            .wait_for_sent(4)
-            .await
-            .text
-            .starts_with("The switch is undone. Main answers here.")
+        text.starts_with("The switch is undone. Main answers here."),
+        "{text}"
     );
+    assert_eq!(buttons(&changed.params["reply_markup"])[0].0, "🌹 Rose");
     house.close(gateway).await;
 }
 

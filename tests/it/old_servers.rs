@@ -45,7 +45,7 @@ async fn spend_a_day(answers: Answers) {
         .expect("a button")
         .to_owned();
     alice.presses(list.message_id, &data).await;
-    alice.wait_for_sent(2).await;
+    house.telegram.wait_for_calls("editMessageText", 1).await;
 
     house.telegram.keeps_file("f", b"what was sent");
     let document = json!({ "file_id": "f", "file_unique_id": "f", "file_name": "a.txt" });
@@ -56,7 +56,7 @@ async fn spend_a_day(answers: Answers) {
         .await;
     assert!(
         alice
-            .wait_for_sent(3)
+            .wait_for_sent(2)
             .await
             .text
             .contains("saved as inbox/"),
@@ -71,7 +71,7 @@ async fn spend_a_day(answers: Answers) {
         b"\x89PNG\r\n\x1a\n a picture",
     )
     .expect("writes");
-    for (path, count) in [("notes.txt", 5), ("picture.png", 7)] {
+    for (path, count) in [("notes.txt", 4), ("picture.png", 6)] {
         house
             .model
             .enqueue(Script::tool_call("file_send", json!({ "path": path })));

@@ -195,7 +195,11 @@ async fn numbers_outside_their_bounds_are_refused_with_file_and_line() {
             "7258118400000",
             "`created_at` is 7258118400000",
         ),
-        ("telegram:dm:111", "telegram:dm:0", "is no session key"),
+        (
+            "telegram:dm:111",
+            "telegram:dm:0",
+            "is not the key of a place",
+        ),
         ("telegram:111", "telegram:0", "names no person"),
         (
             "telegram:111",
@@ -455,7 +459,7 @@ async fn an_imported_agent_has_no_more_than_it_had_at_home() {
     fine(home.path(), &["agent", "export", "dot", "-o", package]).await;
     assert_snapshot!(fine(other.path(), &["agent", "import", package]).await, @"
     dot is in config.toml, with 0 files, 0 memories, 0 messages.
-    not taken over into [agents.dot]: read_memory_from, access. Write there what fits this house.
+    not taken over into [agents.dot]: read_memory_from, access. Set them there if you need them.
     ");
     assert_eq!(tools(home.path(), "dot").await, "now");
     assert_eq!(tools(other.path(), "dot").await, "now");
@@ -520,7 +524,7 @@ async fn rights_of_a_package_are_not_taken_over() {
     let package = package(elsewhere.path(), &[("config.toml", table)]);
     assert_snapshot!(fine(home.path(), &["agent", "import", &package]).await, @"
     evil is in config.toml, with 0 files, 0 memories, 0 messages.
-    not taken over into [agents.evil]: fallback, read_memory_from, access, limits.max_steps, limits.max_minutes, workspace_mb, tools.allow `shell_of_tomorrow`, model, skills `nowhere`. Write there what fits this house.
+    not taken over into [agents.evil]: fallback, read_memory_from, access, limits.max_steps, limits.max_minutes, workspace_mb, tools.allow `shell_of_tomorrow`, model, skills `nowhere`. Set them there if you need them.
     ");
     assert_eq!(tools(home.path(), "evil").await, "now");
     let parsed: toml::Table = config(home.path()).parse().expect("a config");
@@ -588,7 +592,7 @@ async fn a_look_at_a_package_tells_everything_and_changes_nothing() {
     1 memory was global at home and is private to evil here. `--global` lets every agent find it.
     The messages, from 1 place, are kept for the next export. No place and no agent shows them.
     left out of the conversations: 1 line of the gateway.
-    not taken over into [agents.evil]: access, risk_profile. Write there what fits this house.
+    not taken over into [agents.evil]: access, risk_profile. Set them there if you need them.
     evil has max_risk = "look", because a limit it had at home cannot be kept as it was: risk_profile. Write your own limit in its place.
     Nothing was changed.
     "#);

@@ -285,8 +285,8 @@ async fn errors_are_json_where_json_was_asked_for() {
     assert_snapshot!(error(&["failed", "retry", "--json"], 1).await, @r#"
     {
       "error": {
-        "message": "no undelivered message is meant by this",
-        "hint": "`parlor failed` lists undelivered messages",
+        "message": "there are no undelivered messages",
+        "hint": null,
         "exit_code": 1
       }
     }
@@ -626,4 +626,37 @@ async fn a_running_gateway_is_told_of_and_no_other() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["gateway_runs"], true);
     gateway.shutdown().await;
+}
+
+/// A home from the environment is not part of the line that people have to type.
+#[tokio::test]
+async fn usage_lines_have_no_home_that_nobody_typed() {
+    let home = fresh_home().await;
+    let wrong = run(home.path(), &["pair", "--owner"]).await;
+    assert_eq!(wrong.code, 2);
+    assert_snapshot!(wrong.stderr, @"
+    error: the following required arguments were not provided:
+      <CODE>
+
+    Usage: parlor pair --owner <CODE>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_named() {
+    let home = fresh_home().await;
+    let told = async |arguments: &[&str]| run(home.path(), arguments).await.stderr;
+    assert_snapshot!(told(&["memory", "list"]).await, @"There are no global memories yet. `--agent AGENT` lists those of an agent.");
+    assert_snapshot!(told(&["memory", "list", "--agent", "rose"]).await, @"Rose has no memories yet. `parlor remember` adds one.");
+    assert_snapshot!(told(&["agent", "import", "nowhere.tar.gz"]).await, @"error: there is no file nowhere.tar.gz");
+    assert_snapshot!(told(&["agent", "remove", "nobody"]).await, @"error: no agent is called nobody. The agents are: main, rose, ada");
+    assert_snapshot!(told(&["failed", "retry"]).await, @"error: there are no undelivered messages");
+    assert_snapshot!(told(&["failed", "retry", "7"]).await, @"
+    error: no undelivered message has this number or place
+    hint: `parlor failed` lists undelivered messages
+    ");
+    assert_snapshot!(told(&["pair", "revoke", "foo"]).await, @"error: `foo` is not a person's id; `parlor pair list` shows ids");
+    assert_snapshot!(told(&["route", "explain", "foo"]).await, @"error: `foo` is not the key of a place. A key looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home; /whoami in the chat prints it");
 }

@@ -314,11 +314,27 @@ async fn a_choice_switches_like_the_command_also_after_a_restart() {
     discord.wait_for_identifies(2).await;
     let pressed = thread.presses(BOB, list.message_id, &buttons[0].1).await;
     assert_eq!(pressed.first().await, json!({ "type": 6 }));
-    thread.wait_for_sent(2).await;
+    discord
+        .wait_for_text(list.message_id, |text| text.starts_with("🌹 Rose answers"))
+        .await;
     gateway.settled().await;
     assert_eq!(
-        thread.texts()[1],
-        "🌹 Rose answers here from now on. `/agent reset` undoes that."
+        thread.texts(),
+        ["🌹 Rose answers here from now on. `/agent reset` undoes that.\nPressed by Bob."],
+        "in the place of the list"
+    );
+    let changed = thread.messages();
+    let changed = changed
+        .iter()
+        .find(|message| message["id"] == list.message_id.to_string())
+        .expect("it is there");
+    assert_eq!(
+        offered(changed)
+            .iter()
+            .map(|(label, _)| label.as_str())
+            .collect::<Vec<_>>(),
+        ["Main", "↩ undo the switch"],
+        "as things are now"
     );
     let elsewhere = guild
         .text_channel(8101, "general")
@@ -406,7 +422,7 @@ async fn whoever_may_not_ask_is_told_so_alone() {
     let stranger = discord.dm(CAROL);
     let first = stranger.room().command(CAROL, "help").await.text().await;
     assert!(
-        first.starts_with("Hi Carol. This bot is private. If it's yours, run `parlor pair "),
+        first.starts_with("Hi Carol. This bot is private. Its owner has been asked to let you in"),
         "{first}"
     );
     let second = stranger.room().command(CAROL, "help").await.text().await;

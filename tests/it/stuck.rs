@@ -156,7 +156,7 @@ async fn an_answer_is_not_shown_without_its_beginning() {
     );
     assert_eq!(
         run(&house, &["failed", "drop", "99"]).await,
-        "error: no undelivered message is meant by this\nhint: `parlor failed` lists undelivered messages\n"
+        "error: no undelivered message has this number or place\nhint: `parlor failed` lists undelivered messages\n"
     );
     assert_eq!(
         run(&house, &["failed", "drop", "1"]).await,

@@ -137,7 +137,7 @@ async fn add_writes_files_and_a_table_and_keeps_every_comment() {
     match = "local:home:dots"
     agent = "dot"
     "#);
-    assert_snapshot!(fine(home.path(), &["route", "explain", "local:home:dots"]).await.lines().next().unwrap_or_default(), @"Dot answers in dots (local:home:dots). A binding for `local:home:dots` in config.toml gives this topic to Dot.");
+    assert_snapshot!(fine(home.path(), &["route", "explain", "local:home:dots"]).await.lines().next().unwrap_or_default(), @"Dot answers in dots (local:home:dots). Line 62 of config.toml gives this topic to Dot.");
     std::fs::create_dir_all(home.path().join("agents/eve")).expect("makes");
     std::fs::write(home.path().join("agents/eve/SOUL.md"), "mine").expect("writes");
     assert_snapshot!(fine(home.path(), &["agent", "add", "eve"]).await, @"
@@ -170,7 +170,7 @@ async fn what_cannot_be_added_changes_nothing() {
         assert_eq!((code, stdout.as_str()), (1, ""), "{arguments:?}");
         stderr
     };
-    assert_snapshot!(refused(&["agent", "add", "main"]).await, @"error: `main` is the agent that every house has, so no other can be called that");
+    assert_snapshot!(refused(&["agent", "add", "main"]).await, @"error: `main` is there already, because Parlor always has an agent with this id");
     assert_snapshot!(refused(&["agent", "add", "rose"]).await, @"error: there is an agent called rose already. Choose another id");
     assert_snapshot!(refused(&["agent", "add", "rosa", "--name", "Rose"]).await, @r#"
     error: two agents answer to `Rose`
@@ -216,7 +216,7 @@ async fn what_cannot_be_added_changes_nothing() {
         assert!(
             refused(arguments)
                 .await
-                .contains("`main` is the agent that every house has"),
+                .contains("Parlor always has an agent with"),
             "{arguments:?}"
         );
     }
@@ -698,7 +698,7 @@ async fn an_agent_moves_to_another_house() {
     rosa is in config.toml, with 4 files, 2 memories, 4 messages.
     1 memory was global at home and is private to rosa here. `--global` lets every agent find it.
     The messages, from 2 places, are kept for the next export. No place and no agent shows them.
-    not taken over into [agents.rosa]: name. Write there what fits this house.
+    not taken over into [agents.rosa]: name. Set them there if you need them.
     ");
     assert!(
         config(other.path()).contains("[agents.rosa]\nemoji = \"🌹\""),
@@ -735,7 +735,7 @@ async fn an_agent_moves_to_another_house() {
     .await;
     assert_eq!(junk.code, 1);
     assert!(
-        junk.stderr.contains("this is no package of an agent"),
+        junk.stderr.contains("this is not an agent's package"),
         "{}",
         junk.stderr
     );

@@ -234,7 +234,7 @@ async fn the_command_line_lists_what_failed_and_the_next_start_sends_it() {
 
     assert_eq!(
         run(&house, &["failed", "retry", "telegram:topic:-1001234:7"]).await,
-        "error: no undelivered message is meant by this\nhint: `parlor failed` lists undelivered messages\n"
+        "error: no undelivered message has this number or place\nhint: `parlor failed` lists undelivered messages\n"
     );
     assert!(
         run(&house, &["failed", "retry", "roses"])
@@ -533,11 +533,11 @@ async fn the_owner_is_told_the_line_and_explain_shows_why_the_old_binding_counts
         [format!("{BECAME}{line}.")]
     );
     insta::assert_snapshot!(run(&house, &["route", "explain", "telegram:group:-1000005:222"]).await, @"
-    Rose answers in telegram:group:-1000005:222. A binding in config.toml gives `telegram:group:-5` to Rose.
+    Rose answers in telegram:group:-1000005:222. Line 20 of config.toml gives `telegram:group:-5` to Rose.
     Asked for telegram:222, a guest.
 
     telegram:group:-1000005:222 belongs to rose
-    because of bindings[0]: group telegram:group:-5
+    because of config.toml line 20: group telegram:group:-5
 
     formerly: telegram:group:-5
 
@@ -545,7 +545,7 @@ async fn the_owner_is_told_the_line_and_explain_shows_why_the_old_binding_counts
     member    telegram:group:-1000005:222  no binding
     member    telegram:group:-5:222        no binding
     group     telegram:group:-1000005      no binding
-    group     telegram:group:-5            bindings[0], rose: decides
+    group     telegram:group:-5            config.toml line 20, rose: decides
     person    telegram:user:222            no binding
     platform  telegram                     no binding
     default   default_agent                main: not needed

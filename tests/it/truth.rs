@@ -1,9 +1,11 @@
 //! One truth about a place: `parlor route explain` and the commands say who answers, or why nobody,
 //! and the gateway then does just that.
 
+use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::support::House;
+use crate::support::fake_model::Script;
 use crate::support::fake_telegram::{ALICE, BOB, CAROL, Place, User};
 use crate::support::house::parlor;
 
@@ -282,20 +284,18 @@ async fn a_place_stays_open_where_the_config_opens_it() {
     let gateway = house.open().await;
     let topic = house.telegram.forum(-1001).topic(101, "Roses");
     let says = |user, line| reply(&house, &gateway, &topic, user, line);
-    insta::assert_snapshot!(says(ALICE, "/agent close").await, @"This topic stays open: a binding for telegram:topic:-1001:101 in config.toml opens it.");
+    insta::assert_snapshot!(says(ALICE, "/agent close").await, @"This topic stays open: the binding for telegram:topic:-1001:101 in line 27 of config.toml opens it.");
     // The lines to paste are shown only where the checker takes them.
     insta::assert_snapshot!(says(ALICE, "/whoami").await, @"
     You are Alice (owner), telegram:111.
     This is the topic “Roses”, telegram:topic:-1001:101.
-    Rose answers here when mentioned or replied to. A binding for telegram:topic:-1001:101 in config.toml gives this topic to Rose.
+    Rose answers here when mentioned or replied to. Line 27 of config.toml gives this topic to Rose.
     Rose uses fake/any here (default_model).
-
-    Line 27 of config.toml gives this topic to Rose.
     ");
     insta::assert_snapshot!(says(CAROL, "/whoami").await, @"
     You are Carol (admin), telegram:333.
     This is the topic “Roses”, telegram:topic:-1001:101.
-    Rose answers here when mentioned or replied to. A binding for telegram:topic:-1001:101 in config.toml gives this topic to Rose.
+    Rose answers here when mentioned or replied to. Line 27 of config.toml gives this topic to Rose.
     Rose uses fake/any here (default_model).
     ");
     let dm = house.telegram.dm(ALICE);
@@ -376,7 +376,7 @@ async fn explain_tells_the_truth_first_and_invents_nobody() {
     name: Roses
 
     pin          telegram:topic:-1001:101  main, set by Alice (telegram:111): decides
-    exact topic  telegram:topic:-1001:101  bindings[0], rose: would decide without the pin
+    exact topic  telegram:topic:-1001:101  config.toml line 27, rose: would decide without the pin
     member       telegram:group:-1001:222  no binding
     name or tag  telegram:topic:-1001:*    no binding
     name or tag  telegram:group:-1001      no binding
@@ -400,14 +400,145 @@ async fn explain_tells_the_truth_first_and_invents_nobody() {
         "agent": null,
         "silence": "place_closed",
         "needs_mention": true,
+        "model_trouble": null,
         "text": "Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = \"bound\"). An owner can write `/agent` there."
       },
       null,
       "guest",
       {
         "key": "telegram:topic:-1001:107",
-        "person": null
+        "person": null,
+        "server": null,
+        "category": null,
+        "name": null,
+        "formerly": null,
+        "roles": [],
+        "tags": []
       }
     ]
     "#);
+}
+
+/// The text without the time of day in it.
+fn timeless(text: &str) -> String {
+    match text.split_once(" since ") {
+        Some((before, after)) => {
+            let (_, cause) = after.split_once(": ").unwrap_or_default();
+            format!("{before} since TIME: {cause}")
+        }
+        None => text.to_owned(),
+    }
+}
+
+async fn route_explained(house: &House, key: &str) -> String {
+    let mut command = parlor(house.home.path());
+    command.args(["route", "explain", key]);
+    let output = command.output().await.expect("parlor runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Whoever can mend the model learns the cause, others only that there is no answer now.
+#[tokio::test]
+async fn a_model_that_refuses_is_part_of_the_truth() {
+    let house = House::with_top("default_agent = \"eve\"", TEAM).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(101, "Writing");
+    let owner = house.telegram.dm(ALICE);
+    house.model.enqueue(Script::status(401, "{}"));
+    topic.says(BOB, "@parlor_bot hello").await;
+    house.settled(&gateway).await;
+    let ask = async |user: User, command: &str| {
+        topic.says(user, command).await;
+        house.settled(&gateway).await;
+        let texts = topic.texts();
+        timeless(texts.last().expect("an answer"))
+    };
+    let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
+    assert_snapshot!(first(ask(ALICE, "/agent").await), @"Rose answers here when mentioned or replied to, but its model fake/any has refused since TIME: the API key for fake was rejected (401). Line 27 of config.toml gives this topic to Rose.");
+    assert_snapshot!(first(ask(BOB, "/agent").await), @"Rose answers here when mentioned or replied to, but its model isn't working right now. Line 27 of config.toml gives this topic to Rose.");
+    assert_snapshot!(first(ask(ALICE, "/status").await), @"Rose answers here when mentioned or replied to, but its model fake/any has refused since TIME: the API key for fake was rejected (401). Line 27 of config.toml gives this topic to Rose.");
+    assert_snapshot!(first(ask(BOB, "/status").await), @"Rose answers here when mentioned or replied to, but its model isn't working right now. Line 27 of config.toml gives this topic to Rose.");
+    assert_snapshot!(ask(BOB, "/whoami").await, @"
+    You are Bob (guest), telegram:222.
+    This is the topic “Writing”, telegram:topic:-1001:101.
+    Rose answers here when mentioned or replied to, but its model isn't working right now. Line 27 of config.toml gives this topic to Rose.
+    Rose uses fake/any here (default_model).
+    ");
+    assert_snapshot!(ask(CAROL, "/agents").await, @"
+    • Main · fake/any (not working right now)
+    • Rose · fake/any (not working right now) ← answers here
+    • Ada · fake/any (not working right now)
+    • Poor · fake/any (not working right now)
+
+    Rose answers here when mentioned or replied to, but its model fake/any has refused since TIME: the API key for fake was rejected (401). Line 27 of config.toml gives this topic to Rose.
+
+    /agent main switches to Main.
+    ");
+    assert_snapshot!(ask(BOB, "/agents").await, @"
+    • Rose · fake/any (not working right now) ← answers here
+    • Poor · fake/any (not working right now)
+
+    Rose answers here when mentioned or replied to, but its model isn't working right now. Line 27 of config.toml gives this topic to Rose.
+
+    /agent poor switches to Poor.
+    ");
+    let key = "telegram:topic:-1001:101";
+    assert_snapshot!(timeless(&route_explained(&house, key).await), @"Rose answers in Writing (telegram:topic:-1001:101) when mentioned or replied to, but its model `fake/any` has refused since TIME: the key was not accepted (401). Line 27 of config.toml gives this topic to Rose.");
+    let json = explained(&house, key, BOB).await;
+    assert_eq!(json["model_trouble"]["model"], "fake/any");
+    assert_eq!(
+        json["agent"]["id"], "rose",
+        "she answers as soon as it does"
+    );
+
+    topic.says(BOB, "@parlor_bot hello again").await;
+    house.settled(&gateway).await;
+    assert_snapshot!(first(ask(ALICE, "/agent").await), @"Rose answers here when mentioned or replied to. Line 27 of config.toml gives this topic to Rose.");
+    assert_snapshot!(route_explained(&house, key).await, @"Rose answers in Writing (telegram:topic:-1001:101) when mentioned or replied to. Line 27 of config.toml gives this topic to Rose.");
+    assert_eq!(owner.texts().len(), 2, "{:?}", owner.texts());
+    gateway.shutdown().await;
+}
+
+/// A rule is told with its line of config.toml, and once.
+#[tokio::test]
+async fn a_rule_is_told_once_and_with_its_line() {
+    let house = House::with_top("default_agent = \"eve\"", TEAM).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(101, "Writing");
+    topic.says(ALICE, "/whoami").await;
+    let told = topic.wait_for_sent(1).await.text;
+    let line = house
+        .config()
+        .lines()
+        .position(|line| line.contains("telegram:topic:-1001:101"))
+        .expect("the binding")
+        + 1;
+    let told = told.replace(&format!("ine {line} "), "ine LINE ");
+    assert_snapshot!(told, @"
+    You are Alice (owner), telegram:111.
+    This is the topic “Writing”, telegram:topic:-1001:101.
+    Rose answers here when mentioned or replied to. Line LINE of config.toml gives this topic to Rose.
+    Rose uses fake/any here (default_model).
+    ");
+    house.close(gateway).await;
+}
+
+#[tokio::test]
+async fn a_question_refused_at_a_limit_is_not_counted_as_answered() {
+    let house = House::with_top("default_agent = \"eve\"", TEAM).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(104, "Poor");
+    let _owner = house.telegram.dm(ALICE);
+    for _ in 0..3 {
+        topic.says(BOB, "@parlor_bot hello").await;
+        house.settled(&gateway).await;
+    }
+    topic.says(ALICE, "/status").await;
+    house.settled(&gateway).await;
+    let texts = topic.texts();
+    let told = texts.last().expect("an answer");
+    let line = told.lines().find(|line| line.contains("24 hours"));
+    assert_snapshot!(line.expect("a line"), @"• In the last 24 hours: 3 questions, 2 refused at a limit.");
+    gateway.shutdown().await;
 }

@@ -261,7 +261,7 @@ async fn a_person_is_shown_before_the_code_counts_and_can_be_sent_away_again() {
     let (bob, alice) = (house.telegram.dm(BOB), house.telegram.dm(ALICE));
     bob.says("hello").await;
     let hint = bob.wait_for_sent(1).await.text;
-    let code = hint.split("parlor pair ").nth(1).unwrap()[..8].to_owned();
+    let code = crate::first_minute::code_in(&hint);
     alice.says("/pair").await;
     house.settled(&gateway).await;
     let list = alice.texts().pop().unwrap();

@@ -168,12 +168,12 @@ fn at(line: usize) -> impl FnOnce(String) -> ReadError {
 }
 
 fn parsed(json: &str) -> Result<Written, String> {
-    serde_json::from_str(json.trim()).map_err(|error| format!("this is no memory: {error}"))
+    serde_json::from_str(json.trim()).map_err(|error| format!("this is not a memory: {error}"))
 }
 
 /// Has the limits of a memory that is saved in a chat.
 fn carried(written: &Written, text: String) -> Result<ExportedMemory, String> {
-    let wrong = |what: &str, value: &str| format!("`{value}` is no {what}");
+    let wrong = |what: &str, value: &str| format!("`{value}` is not a {what}");
     if text.trim().is_empty() {
         return Err("a memory without words".to_owned());
     }
@@ -270,8 +270,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_names_its_line() {
         let told = |text: &str| read(text).unwrap_err().to_string();
-        insta::assert_snapshot!(told("\n{\"agent\":\"x\"}"), @"line 2: this is no memory: missing field `visibility` at line 1 column 13");
-        insta::assert_snapshot!(told(r#"{"agent":"rose","visibility":"secret","text":"x","created_at":1}"#), @"line 1: `secret` is no visibility");
+        insta::assert_snapshot!(told("\n{\"agent\":\"x\"}"), @"line 2: this is not a memory: missing field `visibility` at line 1 column 13");
+        insta::assert_snapshot!(told(r#"{"agent":"rose","visibility":"secret","text":"x","created_at":1}"#), @"line 1: `secret` is not a visibility");
         insta::assert_snapshot!(told(r#"{"agent":"rose","visibility":"private","created_at":1}"#), @"line 1: `text` is missing");
         insta::assert_snapshot!(told(r#"{"agent":"rose","visibility":"private","text":" ","created_at":1}"#), @"line 1: a memory without words");
         let long = format!(

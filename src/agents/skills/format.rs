@@ -258,7 +258,7 @@ impl Reader<'_> {
             Flaw::new(
                 self.line_of(key),
                 format!(
-                    "`{}` is no key of a skill and is ignored{meant}",
+                    "`{}` is not a key of a skill, so it is ignored{meant}",
                     short(key)
                 ),
             )
@@ -362,11 +362,14 @@ mod tests {
         6: `license` must be text; put it in quotes
         4: `metadata` must be a map from text to text; put its values in quotes
         ");
-        assert_snapshot!(flaws("---\nname: invoices\ndescription: x\nlicence: MIT\n---\n"), @"4: `licence` is no key of a skill and is ignored; did you mean `license`?");
+        assert_snapshot!(flaws("---\nname: invoices\ndescription: x\nlicence: MIT\n---\n"), @"4: `licence` is not a key of a skill, so it is ignored; did you mean `license`?");
         let many: String = (0..15_000).map(|n| format!("key{n:05}: 1\n")).collect();
         let many = flaws(&format!("---\nname: invoices\ndescription: x\n{many}---\n"));
         let (first, rest) = many.split_once('\n').unwrap();
-        assert_eq!(first, "4: `key00000` is no key of a skill and is ignored");
+        assert_eq!(
+            first,
+            "4: `key00000` is not a key of a skill, so it is ignored"
+        );
         assert!(
             rest.ends_with("\n1: and 14990 more keys like these"),
             "{rest}"

@@ -121,7 +121,7 @@ fn tell_left_out(imported: &Imported) {
     if !imported.left_out.is_empty() {
         let keys = imported.left_out.join(", ");
         data(format_args!(
-            "not taken over into [agents.{id}]: {keys}. Write there what fits this house."
+            "not taken over into [agents.{id}]: {keys}. Set them there if you need them."
         ));
     }
     if !imported.tightened.is_empty() {

@@ -92,8 +92,8 @@ pub(crate) const CLOSE_NEEDS_ADMIN: &str = "Only an owner or admin can close a p
 pub(crate) const CLOSE_IN_PRIVATE: &str = "A private chat can't be closed here. `dms` under [access] in config.toml decides who may write.";
 pub(crate) const ALL_GROUPS_OPEN: &str = "`groups = \"open\"` in config.toml opens every group";
 
-pub(crate) fn bound_by(matches: &str) -> String {
-    format!("a binding for `{matches}` in config.toml opens it")
+pub(crate) fn bound_by(line: usize, matches: &str) -> String {
+    format!("the binding for `{matches}` in line {line} of config.toml opens it")
 }
 
 pub(crate) fn locked(label: &str) -> String {
@@ -113,14 +113,26 @@ pub(crate) fn switches(id: &AgentId, label: &str) -> String {
 
 pub(crate) const RESET_BUTTON: &str = "↩ undo the switch";
 
+/// An agent of `/agents`.
+pub(crate) struct Listed {
+    pub(crate) label: String,
+    pub(crate) model: String,
+    /// None of its models answers at present.
+    pub(crate) is_mute: bool,
+    /// The agent answers in the place of the list.
+    pub(crate) is_here: bool,
+}
+
 /// A line of `/agents`.
-pub(crate) fn line(label: &str, model: &str, answers_here: bool) -> String {
-    let here = if answers_here {
-        " ← answers here"
-    } else {
-        ""
+pub(crate) fn line(listed: &Listed) -> String {
+    let Listed { label, model, .. } = listed;
+    let end = match (listed.is_here, listed.is_mute) {
+        (true, false) => " ← answers here",
+        (true, true) => " (not working right now) ← answers here",
+        (false, true) => " (not working right now)",
+        (false, false) => "",
     };
-    format!("- {label} · {model}{here}")
+    format!("- {label} · {model}{end}")
 }
 
 pub(crate) const NO_AGENT_FOR_YOU: &str =
@@ -189,11 +201,11 @@ pub(crate) fn model_already(label: &str, model: &str) -> String {
 }
 
 pub(crate) fn model_reset(label: &str, model: &str, source: &str) -> String {
-    format!("{label} uses `{model}` here again ({source}).")
+    format!("{label} uses {model} here again ({source}).")
 }
 
 pub(crate) fn no_model_chosen(label: &str, model: &str, source: &str) -> String {
-    format!("No model was chosen here. {label} uses `{model}` ({source}).")
+    format!("No model was chosen here. {label} uses {model} ({source}).")
 }
 
 pub(crate) fn model_back(model: &str) -> String {
@@ -243,6 +255,13 @@ mod tests {
             agent: id.clone(),
             least,
         };
+        let desk = "Night Desk (`night-desk`)";
+        let listed = |label: &str, model: &str, is_here, is_mute| Listed {
+            label: label.to_owned(),
+            model: model.to_owned(),
+            is_mute,
+            is_here,
+        };
         let (members, named) = (closed_to(Some(Role::Member)), closed_to(None));
         let some = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
         let texts = [
@@ -260,7 +279,7 @@ mod tests {
             reset_would_close("☕ Main"),
             closed(this),
             closed_before(this),
-            open_by_config(this, &bound_by("telegram:group:-1001")),
+            open_by_config(this, &bound_by(52, "telegram:group:-1001")),
             open_by_config(this, ALL_GROUPS_OPEN),
             CLOSE_NEEDS_ADMIN.to_owned(),
             CLOSE_IN_PRIVATE.to_owned(),
@@ -269,8 +288,10 @@ mod tests {
             other(&id, rose),
             switches(&id, rose),
             RESET_BUTTON.to_owned(),
-            line(rose, "demo model (echoes only)", true),
-            line("Night Desk (`night-desk`)", "openai/gpt-5.4", false),
+            line(&listed(rose, "demo model (echoes only)", true, false)),
+            line(&listed(desk, "openai/gpt-5.4", false, false)),
+            line(&listed(rose, "openai/gpt-5.4", true, true)),
+            line(&listed(desk, "openai/gpt-5.4", false, true)),
             NO_AGENT_FOR_YOU.to_owned(),
             not_for_you(rose, &members, &[]),
             not_for_you(rose, &named, &some(&["`/agent main`", "`/agent ada`"])),
@@ -280,11 +301,15 @@ mod tests {
             no_such_agent("xyzzy", &[], &some(&["main", "rose"])),
             NO_AGENT_IN_CONFIG.to_owned(),
             model_here(rose, "`a/b`", "default_model"),
-            model_here(rose, "the demo model (echoes only)", "default_model"),
+            model_here(
+                rose,
+                "the demo model (echoes only)",
+                "no other model is set",
+            ),
             model_chosen(rose, "a/b"),
             model_already(rose, "a/b"),
-            model_reset(rose, "a/b", "default_model"),
-            no_model_chosen(rose, "a/b", "default_model"),
+            model_reset(rose, "`a/b`", "default_model"),
+            no_model_chosen(rose, "`a/b`", "default_model"),
             model_back("a/b"),
             other_model("a/b"),
             NO_OTHER_MODEL.to_owned(),
@@ -308,7 +333,7 @@ mod tests {
         After that, ☕ Main would answer here, and not everybody in this place may use ☕ Main. Only an owner or admin can undo this switch.
         This topic is closed now. I'll stay quiet here until an owner or admin writes `/agent`.
         This topic is closed already.
-        This topic stays open: a binding for `telegram:group:-1001` in config.toml opens it.
+        This topic stays open: the binding for `telegram:group:-1001` in line 52 of config.toml opens it.
         This topic stays open: `groups = "open"` in config.toml opens every group.
         Only an owner or admin can close a place.
         A private chat can't be closed here. `dms` under [access] in config.toml decides who may write.
@@ -319,6 +344,8 @@ mod tests {
         ↩ undo the switch
         - 🌹 Rose · demo model (echoes only) ← answers here
         - Night Desk (`night-desk`) · openai/gpt-5.4
+        - 🌹 Rose · openai/gpt-5.4 (not working right now) ← answers here
+        - Night Desk (`night-desk`) · openai/gpt-5.4 (not working right now)
         No agent is open to you here. Ask an owner if you need one.
         🌹 Rose is for members. Ask an owner if you need it.
         🌹 Rose is only for the people and places named in its `who`. You can use `/agent main`, `/agent ada`.
@@ -328,7 +355,7 @@ mod tests {
         No agent is called xyzzy. You can choose main, rose.
         The config names no agent for this place.
         🌹 Rose uses `a/b` here (default_model).
-        🌹 Rose uses the demo model (echoes only) here (default_model).
+        🌹 Rose uses the demo model (echoes only) here (no other model is set).
         🌹 Rose uses `a/b` here from now on. `/model reset` or /new undoes that.
         🌹 Rose already uses `a/b` here.
         🌹 Rose uses `a/b` here again (default_model).

@@ -3,9 +3,10 @@
 
 use chrono::TimeZone;
 
-use super::words::{day, time};
+use super::words::{day, since, time};
 use crate::access::{NotForYou, Role};
-use crate::answering::{Answer, Silence};
+use crate::answering::{Answer, Faltering, Silence, TroubleKind};
+use crate::clock::now_ms;
 use crate::domain::{AgentId, PersonId, SessionKey};
 use crate::routing::{Pin, Rule};
 use crate::turn::budget::{Limit, Over, Whose};
@@ -55,6 +56,17 @@ impl Wording<'_> {
         }
     }
 
+    /// Whether the reader may know why a model does not answer.
+    fn is_told_causes(&self) -> bool {
+        !matches!(
+            self.reader,
+            Reader::Person {
+                may_open: MayOpen::No,
+                ..
+            }
+        )
+    }
+
     fn label(&self, agent: &AgentId) -> String {
         (self.label)(agent)
     }
@@ -72,7 +84,7 @@ where
     match &answer.silence {
         None => format!(
             "{} {}",
-            answers(answer, wording),
+            answers(answer, wording, zone),
             because(answer, wording, zone)
         ),
         Some(silence) => nobody(silence, answer.agent(), wording, zone),
@@ -80,18 +92,52 @@ where
 }
 
 /// `🌹 Rose answers here when mentioned.`
-pub(crate) fn answers(answer: &Answer, wording: &Wording<'_>) -> String {
+fn answers<Z: TimeZone>(answer: &Answer, wording: &Wording<'_>, zone: &Z) -> String
+where
+    Z::Offset: std::fmt::Display,
+{
     let when = if answer.needs_mention {
         " when mentioned or replied to"
     } else {
         ""
     };
     let (label, here) = (wording.label(answer.agent()), &wording.here);
-    format!("{label} answers {here}{when}.")
+    let falters = answer.faltering.as_ref();
+    let but = falters.map_or_else(String::new, |falters| but(falters, wording, zone));
+    format!("{label} answers {here}{when}{but}.")
+}
+
+/// `, but its model openai/gpt-5.4 has refused since 14:05 UTC+1: the API key was rejected`. A
+/// fallback that answers is of interest only to people who can mend the model.
+fn but<Z: TimeZone>(falters: &Faltering, wording: &Wording<'_>, zone: &Z) -> String
+where
+    Z::Offset: std::fmt::Display,
+{
+    let Faltering {
+        model,
+        trouble,
+        instead,
+    } = falters;
+    if !wording.is_told_causes() {
+        return match instead {
+            Some(_) => String::new(),
+            None => ", but its model isn't working right now".to_owned(),
+        };
+    }
+    let joint = match instead {
+        Some(instead) => format!(" with `{instead}` for now, because"),
+        None => ", but".to_owned(),
+    };
+    let state = match trouble.kind {
+        TroubleKind::Refuses => "has refused",
+        TroubleKind::OutOfReach => "has been out of reach",
+    };
+    let (since, cause) = (since(zone, trouble.since, now_ms()), &trouble.cause);
+    format!("{joint} its model `{model}` {state} since {since}: {cause}")
 }
 
 /// `Alice chose Rose on 16 Nov 2026.`
-pub(crate) fn because<Z: TimeZone>(answer: &Answer, wording: &Wording<'_>, zone: &Z) -> String
+fn because<Z: TimeZone>(answer: &Answer, wording: &Wording<'_>, zone: &Z) -> String
 where
     Z::Offset: std::fmt::Display,
 {
@@ -99,14 +145,14 @@ where
     match (&answer.resolved.route.rule, &answer.resolved.pin) {
         (Rule::Pin { .. }, Some(pin)) => chosen(pin, &name, wording, zone),
         (Rule::Pin { set_by, .. }, None) => format!("{set_by} chose {name}."),
-        (Rule::Binding { kind, matches, .. }, _) if kind.starts_with("exact") => {
+        (Rule::Binding { kind, line, .. }, _) if kind.starts_with("exact") => {
             format!(
-                "A binding for `{matches}` in config.toml gives {} to {name}.",
+                "Line {line} of config.toml gives {} to {name}.",
                 wording.this
             )
         }
-        (Rule::Binding { matches, .. }, _) => {
-            format!("A binding in config.toml gives `{matches}` to {name}.")
+        (Rule::Binding { line, matches, .. }, _) => {
+            format!("Line {line} of config.toml gives `{matches}` to {name}.")
         }
         (Rule::Default, _) => format!("{name} is the default agent."),
     }
@@ -145,8 +191,9 @@ where
             how_to_open(wording)
         ),
         Silence::NotLetIn => format!(
-            "Nobody answers {whom} {here}: the bot is private, and {whom} {} not been let in yet. A first message gets a code for `parlor pair CODE`.",
-            wording.has()
+            "Nobody answers {whom} {here}: the bot is private, and {whom} {} not been let in yet. {}",
+            wording.has(),
+            how_to_let_in(wording)
         ),
         Silence::PrivateChatsClosed => format!(
             "Nobody answers {whom} {here}: private chats are closed to guests (dms = \"closed\")."
@@ -174,6 +221,13 @@ where
     }
 }
 
+fn how_to_let_in(wording: &Wording<'_>) -> &'static str {
+    match wording.reader {
+        Reader::Person { .. } => "An owner can let you in.",
+        Reader::Operator { .. } => "A first message gets a code for `parlor pair CODE`.",
+    }
+}
+
 fn how_to_open(wording: &Wording<'_>) -> &'static str {
     let may_open = match wording.reader {
         Reader::Person { may_open, .. } => may_open,
@@ -188,12 +242,17 @@ fn how_to_open(wording: &Wording<'_>) -> &'static str {
 
 /// `🌹 Rose is for members`.
 pub(crate) fn open_to(label: &str, closed: &NotForYou) -> String {
+    format!("{label} {}", is_for(closed))
+}
+
+/// The people that an agent is open to, after its name.
+pub(crate) fn is_for(closed: &NotForYou) -> &'static str {
     match closed.least {
-        Some(Role::Guest) => format!("{label} is for everybody"),
-        Some(Role::Member) => format!("{label} is for members"),
-        Some(Role::Admin) => format!("{label} is for admins and owners"),
-        Some(Role::Owner) => format!("{label} is for owners"),
-        None => format!("{label} is only for the people and places named in its `who`"),
+        Some(Role::Guest) => "is for everybody",
+        Some(Role::Member) => "is for members",
+        Some(Role::Admin) => "is for admins and owners",
+        Some(Role::Owner) => "is for owners",
+        None => "is only for the people and places named in its `who`",
     }
 }
 
@@ -269,6 +328,7 @@ mod tests {
 
     use super::*;
     use crate::access::Verdict;
+    use crate::answering::Trouble;
     use crate::routing::{Rank, Resolved, Route};
 
     fn answer(rule: Rule, pin: Option<Pin>, silence: Option<Silence>) -> Answer {
@@ -290,7 +350,21 @@ mod tests {
             needs_mention: false,
             verdict: Verdict::Admit,
             silence,
+            faltering: None,
         }
+    }
+
+    fn falters(kind: TroubleKind, cause: &str, instead: Option<&str>) -> Answer {
+        let falters = Faltering {
+            model: "openai/gpt-5.4".parse().unwrap(),
+            trouble: Trouble {
+                since: 1_794_000_000_000,
+                kind,
+                cause: cause.into(),
+            },
+            instead: instead.map(|model| model.parse().unwrap()),
+        };
+        answer(Rule::Default, None, None).with_models(Some(falters))
     }
 
     fn pin(once: bool, name: Option<&str>) -> (Rule, Option<Pin>) {
@@ -312,6 +386,7 @@ mod tests {
     fn binding(kind: &'static str, matches: &str) -> Rule {
         Rule::Binding {
             index: 0,
+            line: 52,
             rank: Rank::ExactTopic,
             kind,
             matches: matches.into(),
@@ -349,6 +424,16 @@ mod tests {
                 ..answer(binding("group", "telegram:group:-1001"), None, None)
             },
             answer(Rule::Default, None, None),
+            falters(
+                TroubleKind::Refuses,
+                "the API key for `openai` was rejected (401)",
+                None,
+            ),
+            falters(
+                TroubleKind::OutOfReach,
+                "could not connect to HOST, the connection was refused",
+                Some("ollama/llama"),
+            ),
         ];
         let silences = [
             Silence::PlaceClosed,
@@ -387,11 +472,13 @@ mod tests {
         🌹 Rose answers here. Alice chose Rose on 6 Nov 2026.
         🌹 Rose answers here. `telegram:111` chose Rose on 6 Nov 2026.
         🌹 Rose answers here. Alice chose Rose for the next message.
-        🌹 Rose answers here. A binding for `telegram:topic:-1001:101` in config.toml gives this topic to Rose.
-        🌹 Rose answers here when mentioned or replied to. A binding in config.toml gives `telegram:group:-1001` to Rose.
+        🌹 Rose answers here. Line 52 of config.toml gives this topic to Rose.
+        🌹 Rose answers here when mentioned or replied to. Line 52 of config.toml gives `telegram:group:-1001` to Rose.
+        🌹 Rose answers here. Rose is the default agent.
+        🌹 Rose answers here, but its model isn't working right now. Rose is the default agent.
         🌹 Rose answers here. Rose is the default agent.
         Nobody answers here: no binding or `/agent` opens this topic (groups = "bound"). An owner can open it with `/agent`.
-        Nobody answers you here: the bot is private, and you have not been let in yet. A first message gets a code for `parlor pair CODE`.
+        Nobody answers you here: the bot is private, and you have not been let in yet. An owner can let you in.
         Nobody answers you here: private chats are closed to guests (dms = "closed").
         Nobody answers here: the message neither mentions the bot nor replies to it.
         🌹 Rose answers here, but not you: Rose is for members.
@@ -415,9 +502,11 @@ mod tests {
         🌹 Rose answers in Writing (telegram:topic:-1001:101). Alice chose Rose on 6 Nov 2026.
         🌹 Rose answers in Writing (telegram:topic:-1001:101). `telegram:111` chose Rose on 6 Nov 2026.
         🌹 Rose answers in Writing (telegram:topic:-1001:101). Alice chose Rose for the next message.
-        🌹 Rose answers in Writing (telegram:topic:-1001:101). A binding for `telegram:topic:-1001:101` in config.toml gives this topic to Rose.
-        🌹 Rose answers in Writing (telegram:topic:-1001:101) when mentioned or replied to. A binding in config.toml gives `telegram:group:-1001` to Rose.
+        🌹 Rose answers in Writing (telegram:topic:-1001:101). Line 52 of config.toml gives this topic to Rose.
+        🌹 Rose answers in Writing (telegram:topic:-1001:101) when mentioned or replied to. Line 52 of config.toml gives `telegram:group:-1001` to Rose.
         🌹 Rose answers in Writing (telegram:topic:-1001:101). Rose is the default agent.
+        🌹 Rose answers in Writing (telegram:topic:-1001:101), but its model `openai/gpt-5.4` has refused since 6 Nov 2026, 22:20 UTC+1: the API key for `openai` was rejected (401). Rose is the default agent.
+        🌹 Rose answers in Writing (telegram:topic:-1001:101) with `ollama/llama` for now, because its model `openai/gpt-5.4` has been out of reach since 6 Nov 2026, 22:20 UTC+1: could not connect to HOST, the connection was refused. Rose is the default agent.
         Nobody answers in Writing (telegram:topic:-1001:101): no binding or `/agent` opens this topic (groups = "bound"). An owner can write `/agent` there.
         Nobody answers Bob in Writing (telegram:topic:-1001:101): the bot is private, and Bob has not been let in yet. A first message gets a code for `parlor pair CODE`.
         Nobody answers Bob in Writing (telegram:topic:-1001:101): private chats are closed to guests (dms = "closed").

@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, TimeZone};
 
+use crate::agents::{Chosen, Source};
+use crate::channels::escaped;
 use crate::config::{Currency, ModelRef, Money};
 use crate::domain::{AgentId, Origin, SessionKey};
 
@@ -57,6 +59,18 @@ where
         moment.format("%:z").to_string(),
     );
     format!("{time} {}", zone_name(&offset))
+}
+
+/// `14:05 UTC+1`, before today `16 Nov 2026, 14:05 UTC+1`.
+pub(crate) fn since<Z: TimeZone>(zone: &Z, at: i64, now: i64) -> String
+where
+    Z::Offset: std::fmt::Display,
+{
+    let (time, day) = (time(zone, at), day(zone, at));
+    match day == self::day(zone, now) {
+        true => time,
+        false => format!("{day}, {time}"),
+    }
 }
 
 /// `+01:00` as `UTC+1`, `+05:30` as `UTC+5:30`.
@@ -148,6 +162,21 @@ pub(crate) fn model_used(model: &ModelRef) -> String {
     }
 }
 
+/// A reply that takes the place of a message with buttons.
+pub(crate) fn pressed_by(reply: &str, person: &str) -> String {
+    format!("{reply}\nPressed by {}.", escaped(person))
+}
+
+/// Where the choice of a model comes from.
+pub(crate) fn source(chosen: &Chosen) -> &'static str {
+    match (chosen.source, &chosen.model) {
+        (Source::Override, _) => "chosen here with /model",
+        (Source::Agent, _) => "the agent's own",
+        (Source::Default, ModelRef::Demo) => "no other model is set",
+        (Source::Default, ModelRef::Of { .. }) => "default_model",
+    }
+}
+
 /// `one`, `one and two`, `one, two and three`.
 pub(crate) fn listed(items: &[String]) -> String {
     match items {
@@ -181,6 +210,8 @@ mod tests {
             time(&Utc, at),
             time(&east, at),
             time(&west, at),
+            since(&Utc, at, at + 2 * 60 * 60 * 1000),
+            since(&Utc, at, at + 3 * 60 * 60 * 1000),
             duration(2_000),
             duration(75_000),
             uptime(0),
@@ -201,6 +232,8 @@ mod tests {
         21:20 UTC
         02:50 UTC+5:30
         20:20 UTC-1
+        21:20 UTC
+        6 Nov 2026, 21:20 UTC
         2 s
         1 min 15 s
         0 minutes

@@ -231,6 +231,8 @@ pub(crate) struct House {
     pub(crate) busy: u64,
     pub(crate) turns: u64,
     pub(crate) failed: u64,
+    /// Questions refused at a limit, before any turn.
+    pub(crate) over_limit: u64,
     pub(crate) undelivered: u64,
     pub(crate) slow: u64,
     pub(crate) repeated: u64,
@@ -244,7 +246,7 @@ pub(crate) fn house(house: &House) -> String {
     let mut lines = vec![
         "For owners and admins:".to_owned(),
         format!("- The gateway has been up for {}.", up(house)),
-        format!("- {}", last_day(house.turns, house.failed)),
+        format!("- {}", last_day(house)),
     ];
     lines.extend(troubles(house).into_iter().map(|told| format!("- {told}")));
     lines.extend(
@@ -270,18 +272,27 @@ fn up(house: &House) -> String {
     }
 }
 
-fn last_day(turns: u64, failed: u64) -> String {
-    match (turns, failed) {
-        (0, _) => "Nothing was asked in the last 24 hours.".to_owned(),
-        (turns, 0) => format!(
-            "In the last 24 hours: {}, all answered.",
-            count(turns, "question")
-        ),
-        (turns, failed) => format!(
-            "In the last 24 hours: {}, {failed} without an answer.",
-            count(turns, "question")
-        ),
+fn last_day(house: &House) -> String {
+    let asked = house.turns.saturating_add(house.over_limit);
+    if asked == 0 {
+        return "Nothing was asked in the last 24 hours.".to_owned();
     }
+    let ends: Vec<String> = [
+        (house.failed, "without an answer"),
+        (house.over_limit, "refused at a limit"),
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0)
+    .map(|(number, end)| format!("{} {end}", grouped(number)))
+    .collect();
+    let ends = match ends.as_slice() {
+        [] => "all answered".to_owned(),
+        ends => ends.join(", "),
+    };
+    format!(
+        "In the last 24 hours: {}, {ends}.",
+        count(asked, "question")
+    )
 }
 
 fn troubles(house: &House) -> Vec<String> {
@@ -461,6 +472,7 @@ mod tests {
             busy: 1,
             turns: 3,
             failed: 1,
+            over_limit: 2,
             undelivered: 2,
             slow: 1,
             repeated: 1,
@@ -491,6 +503,7 @@ mod tests {
                 unreadable: 0,
                 turns: 12,
                 failed: 0,
+                over_limit: 0,
                 lately: vec!["stopped on request".into()],
                 last: Some((usage(1_000), "openai/gpt-5.4".into(), true)),
                 ..bad
@@ -514,7 +527,7 @@ mod tests {
         You have used 1,247 tokens today (0.0033 USD).
         For owners and admins:
         - The gateway has been up for 1 h 1 min, and is working in 1 place.
-        - In the last 24 hours: 3 questions, 1 without an answer.
+        - In the last 24 hours: 5 questions, 1 without an answer, 2 refused at a limit.
         - 2 messages could not be delivered; `/retry` sends again.
         - 1 message not sent for more than a minute.
         - 1 message sent twice, because the platform's receipt got lost.

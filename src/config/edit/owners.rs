@@ -16,6 +16,9 @@ pub(super) fn add(text: &str, owner: &PersonId) -> Result<String, EditError> {
             .is_none_or(|table| table.is_dotted() || !table.is_implicit())
     };
     let Some(access) = document.get("access").filter(is_written) else {
+        if let Some(switched_on) = switch_on(text, &quoted) {
+            return Ok(switched_on);
+        }
         let gap = if text.is_empty() { "" } else { "\n" };
         return Ok(format!(
             "{}{gap}[access]\nowners = [{quoted}]\n",
@@ -55,4 +58,35 @@ pub(super) fn add(text: &str, owner: &PersonId) -> Result<String, EditError> {
     let is_cut_off = at == text.len() && !text.ends_with('\n') && new.starts_with("owners");
     let new = if is_cut_off { format!("\n{new}") } else { new };
     Ok(replaced(text, vec![(at..at, new)]))
+}
+
+/// The text with its switched-off section `#[access]` switched on, and the owner in it. None if there
+/// is no such section, or if it would take up keys below it.
+fn switch_on(text: &str, quoted: &str) -> Option<String> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let at = lines
+        .iter()
+        .position(|line| switched_off(line) == Some("[access]"))?;
+    let is_owners = |line: &&str| {
+        let words = switched_off(line).unwrap_or_default();
+        let rest = words.strip_prefix("owners").unwrap_or_default();
+        rest.trim_start().starts_with('=')
+    };
+    let below = at + 1 + usize::from(lines.get(at + 1).is_some_and(is_owners));
+    let next = lines[below..].iter().map(|line| line.trim());
+    let mut next = next.skip_while(|line| line.is_empty() || line.starts_with('#'));
+    if next.next().is_some_and(|line| !line.starts_with('[')) {
+        return None;
+    }
+    let owners = format!("[access]\nowners = [{quoted}]\n");
+    Some(
+        [&lines[..at].concat(), &owners, &lines[below..].concat()]
+            .map(String::as_str)
+            .concat(),
+    )
+}
+
+/// The words of a line behind its `#`.
+fn switched_off(line: &str) -> Option<&str> {
+    line.trim().strip_prefix('#').map(str::trim)
 }

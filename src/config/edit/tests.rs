@@ -578,6 +578,18 @@ fn an_owner_is_added_and_nothing_else_changes() {
         "[access.tools]\n",
         "[access.tools]\n\n[access]\nowners = [\"telegram:11\"]\n",
     );
+    check(
+        "# You.\n\n#[access]\n#owners = [\"telegram:12345678\"]\n\n# Them.\n[agents.main]\n",
+        "# You.\n\n[access]\nowners = [\"telegram:11\"]\n\n# Them.\n[agents.main]\n",
+    );
+    check(
+        "# [access]\n# dms = \"open\"",
+        "[access]\nowners = [\"telegram:11\"]\n# dms = \"open\"",
+    );
+    check(
+        "#[access]\ndefault_agent = \"main\"\n",
+        "#[access]\ndefault_agent = \"main\"\n\n[access]\nowners = [\"telegram:11\"]\n",
+    );
     for text in [
         "access = { dms = \"open\" }\n",
         "access.dms = \"open\"\n",

@@ -250,7 +250,7 @@ mod tests {
             "telegram:topic:-1:0",
             "import:rose:1",
         ] {
-            refused("place", wrong.into(), "is no session key");
+            refused("place", wrong.into(), "is not the key of a place");
         }
         for wrong in ["telegram:0", "telegram:-5", "discord:0", "owner", ""] {
             refused("person", wrong.into(), "names no person");

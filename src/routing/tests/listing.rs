@@ -24,16 +24,16 @@ fn listing(place: &str) -> String {
 fn a_topic_bound_exactly() {
     insta::assert_snapshot!(listing("telegram:topic:-100:7"), @r#"
     telegram:topic:-100:7 belongs to ops
-    because of bindings[0]: exact topic telegram:topic:-100:7
+    because of config.toml line 1: exact topic telegram:topic:-100:7
 
     pin          telegram:topic:-100:7  no pin
-    exact topic  telegram:topic:-100:7  bindings[0], ops: decides
+    exact topic  telegram:topic:-100:7  config.toml line 1, ops: decides
     member       telegram:group:-100:5  no binding
     name or tag  telegram:topic:-100:*  no binding
-    name or tag  telegram:group:-100    bindings[2], ops: does not match
+    name or tag  telegram:group:-100    config.toml line 3, ops: does not match
                                           name "ops*": no, the name is not known
     every topic  telegram:topic:-100:*  no binding
-    group        telegram:group:-100    bindings[1], rose: matches, but is weaker
+    group        telegram:group:-100    config.toml line 2, rose: matches, but is weaker
     person       telegram:user:5        no binding
     platform     telegram               no binding
     default      default_agent          main: not needed
@@ -44,7 +44,7 @@ fn a_topic_bound_exactly() {
 fn an_unbound_topic_follows_its_group() {
     insta::assert_snapshot!(listing("telegram:topic:-100:8"), @r#"
     telegram:topic:-100:8 belongs to rose
-    because of bindings[1]: group telegram:group:-100
+    because of config.toml line 2: group telegram:group:-100
 
     locked: only owners and admins may use /agent here
 
@@ -52,10 +52,10 @@ fn an_unbound_topic_follows_its_group() {
     exact topic  telegram:topic:-100:8  no binding
     member       telegram:group:-100:5  no binding
     name or tag  telegram:topic:-100:*  no binding
-    name or tag  telegram:group:-100    bindings[2], ops: does not match
+    name or tag  telegram:group:-100    config.toml line 3, ops: does not match
                                           name "ops*": no, the name is not known
     every topic  telegram:topic:-100:*  no binding
-    group        telegram:group:-100    bindings[1], rose: decides
+    group        telegram:group:-100    config.toml line 2, rose: decides
     person       telegram:user:5        no binding
     platform     telegram               no binding
     default      default_agent          main: not needed
@@ -66,10 +66,10 @@ fn an_unbound_topic_follows_its_group() {
 fn a_member_of_a_group() {
     insta::assert_snapshot!(listing("telegram:group:-200:5"), @"
     telegram:group:-200:5 belongs to ops
-    because of bindings[3]: member telegram:group:-200:5
+    because of config.toml line 4: member telegram:group:-200:5
 
     pin       telegram:group:-200:5  no pin
-    member    telegram:group:-200:5  bindings[3], ops: decides
+    member    telegram:group:-200:5  config.toml line 4, ops: decides
     group     telegram:group:-200    no binding
     person    telegram:user:5        no binding
     platform  telegram               no binding
@@ -81,10 +81,10 @@ fn a_member_of_a_group() {
 fn a_private_chat() {
     insta::assert_snapshot!(listing("telegram:dm:5"), @"
     telegram:dm:5 belongs to rose
-    because of bindings[4]: private chat telegram:dm:5
+    because of config.toml line 5: private chat telegram:dm:5
 
     pin            telegram:dm:5    no pin
-    private chat   telegram:dm:5    bindings[4], rose: decides
+    private chat   telegram:dm:5    config.toml line 5, rose: decides
     person         telegram:user:5  no binding
     private chats  telegram:dm      no binding
     platform       telegram         no binding
@@ -96,7 +96,7 @@ fn a_private_chat() {
 fn a_name_pattern_that_fails() {
     insta::assert_snapshot!(listing("telegram:topic:-100:8 name=General"), @r#"
     telegram:topic:-100:8 belongs to rose
-    because of bindings[1]: group telegram:group:-100
+    because of config.toml line 2: group telegram:group:-100
 
     locked: only owners and admins may use /agent here
 
@@ -106,10 +106,10 @@ fn a_name_pattern_that_fails() {
     exact topic  telegram:topic:-100:8  no binding
     member       telegram:group:-100:5  no binding
     name or tag  telegram:topic:-100:*  no binding
-    name or tag  telegram:group:-100    bindings[2], ops: does not match
+    name or tag  telegram:group:-100    config.toml line 3, ops: does not match
                                           name "ops*": no, the name is "General"
     every topic  telegram:topic:-100:*  no binding
-    group        telegram:group:-100    bindings[1], rose: decides
+    group        telegram:group:-100    config.toml line 2, rose: decides
     person       telegram:user:5        no binding
     platform     telegram               no binding
     default      default_agent          main: not needed
@@ -120,7 +120,7 @@ fn a_name_pattern_that_fails() {
 fn a_discord_thread_by_its_parent_and_a_role() {
     insta::assert_snapshot!(listing("discord:thread:20:21 server=40 category=30 roles=90 tags=bug"), @"
     discord:thread:20:21 belongs to ops
-    because of bindings[5]: parent channel discord:channel:20 with roles 90, 91
+    because of config.toml line 6: parent channel discord:channel:20 with roles 90, 91
 
     tags: bug
     category: 30
@@ -133,13 +133,13 @@ fn a_discord_thread_by_its_parent_and_a_role() {
     name or tag      discord:channel:20    no binding
     name or tag      discord:category:30   no binding
     name or tag      discord:guild:40      no binding
-    parent channel   discord:channel:20    bindings[5], ops: decides
+    parent channel   discord:channel:20    config.toml line 6, ops: decides
                                              roles 90, 91: yes, the person has 90
-                                           bindings[6], rose: matches, but is weaker
+                                           config.toml line 7, rose: matches, but is weaker
     category         discord:category:30   no binding
-    server and role  discord:guild:40      bindings[7], main: does not match
+    server and role  discord:guild:40      config.toml line 8, main: does not match
                                              roles 91: no, the person has 90
-                                           bindings[8], ops: matches, but is weaker
+                                           config.toml line 9, ops: matches, but is weaker
                                              roles 90: yes, the person has 90
     server           discord:guild:40      no binding
     person           discord:user:5        no binding
@@ -152,7 +152,7 @@ fn a_discord_thread_by_its_parent_and_a_role() {
 fn equal_roles_by_the_order_of_the_file() {
     insta::assert_snapshot!(listing("discord:channel:29:5 server=40 roles=90,91"), @"
     discord:channel:29:5 belongs to main
-    because of bindings[7]: server and role discord:guild:40 with roles 91
+    because of config.toml line 8: server and role discord:guild:40 with roles 91
 
     server: 40
     roles: 90, 91
@@ -160,9 +160,9 @@ fn equal_roles_by_the_order_of_the_file() {
     pin              discord:channel:29:5  no pin
     member           discord:channel:29:5  no binding
     channel          discord:channel:29    no binding
-    server and role  discord:guild:40      bindings[7], main: decides
+    server and role  discord:guild:40      config.toml line 8, main: decides
                                              roles 91: yes, the person has 90, 91
-                                           bindings[8], ops: matches and is as strong, but stands later in the file
+                                           config.toml line 9, ops: matches and is as strong, but stands later in the file
                                              roles 90: yes, the person has 90, 91
     server           discord:guild:40      no binding
     person           discord:user:5        no binding
@@ -183,13 +183,13 @@ fn a_pin_over_a_binding() {
     because of pin set by telegram:9
 
     pin          telegram:topic:-100:7  main, set by telegram:9: decides
-    exact topic  telegram:topic:-100:7  bindings[0], ops: would decide without the pin
+    exact topic  telegram:topic:-100:7  config.toml line 1, ops: would decide without the pin
     member       telegram:group:-100:5  no binding
     name or tag  telegram:topic:-100:*  no binding
-    name or tag  telegram:group:-100    bindings[2], ops: does not match
+    name or tag  telegram:group:-100    config.toml line 3, ops: does not match
                                           name "ops*": no, the name is not known
     every topic  telegram:topic:-100:*  no binding
-    group        telegram:group:-100    bindings[1], rose: matches, but is weaker
+    group        telegram:group:-100    config.toml line 2, rose: matches, but is weaker
     person       telegram:user:5        no binding
     platform     telegram               no binding
     default      default_agent          main: not needed
@@ -231,6 +231,7 @@ fn the_same_for_programs() {
         "rule": {
           "by": "binding",
           "index": 0,
+          "line": 1,
           "rank": "name_or_tag",
           "kind": "name or tag",
           "matches": "telegram:group:-100 with name \"ops*\""
@@ -239,7 +240,7 @@ fn the_same_for_programs() {
         "require_mention": null,
         "opens_place": true
       },
-      "bindings[0]: name or tag telegram:group:-100 with name \"ops*\"",
+      "config.toml line 1: name or tag telegram:group:-100 with name \"ops*\"",
       {
         "rank": "name_or_tag",
         "kind": "name or tag",
@@ -247,6 +248,7 @@ fn the_same_for_programs() {
         "bindings": [
           {
             "index": 0,
+            "line": 1,
             "agent": "ops",
             "outcome": "decides",
             "filters": [

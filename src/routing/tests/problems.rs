@@ -329,6 +329,6 @@ fn a_refused_rule_is_not_in_the_table() {
         route(&table, None, &message("telegram:topic:-5:7"))
             .rule
             .to_string(),
-        "bindings[1]: platform telegram"
+        "config.toml line 2: platform telegram"
     );
 }

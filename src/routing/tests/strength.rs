@@ -456,15 +456,15 @@ fn the_reason_names_the_binding_its_place_and_its_filters() {
     let reason = |place: &str| routed(HOUSE, place).rule.to_string();
     assert_eq!(
         reason("telegram:topic:-100:8"),
-        "bindings[1]: exact topic telegram:topic:-100:8"
+        "config.toml line 2: exact topic telegram:topic:-100:8"
     );
     assert_eq!(
         reason("telegram:topic:-100:10 name=ops by=telegram:7"),
-        "bindings[6]: name or tag telegram:group:-100 with users telegram:7 and name \"ops*\""
+        "config.toml line 7: name or tag telegram:group:-100 with users telegram:7 and name \"ops*\""
     );
     assert_eq!(
         reason("discord:thread:20:22 roles=90"),
-        "bindings[22]: parent channel discord:channel:20 with roles 90"
+        "config.toml line 23: parent channel discord:channel:20 with roles 90"
     );
 }
 

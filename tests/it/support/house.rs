@@ -113,6 +113,11 @@ impl House {
         (house, discord, guild)
     }
 
+    /// The config as it is written now.
+    pub(crate) fn config(&self) -> String {
+        std::fs::read_to_string(self.home.path().join("config.toml")).expect("a config")
+    }
+
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.home.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a file in a folder"))

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::callback::EPHEMERAL;
 use super::components::pressed;
 use super::handle::{Acknowledged, Handle};
 use super::payload::{InteractionKind, kind, person, user};
@@ -52,9 +53,18 @@ impl Interactions {
             sent_at: sent_at(id),
             extras: Extras {
                 reply: Some(handle.sealed()),
-                pressed: id_in(&raw["message"], "id").map(|id| MessageId(id.to_string())),
+                pressed: changeable(&raw["message"]),
                 ..Extras::default()
             },
         })
     }
+}
+
+/// The message with the pressed button. A message that only one person sees cannot be changed for
+/// all.
+fn changeable(message: &Value) -> Option<MessageId> {
+    let flags = message["flags"].as_u64().unwrap_or(0);
+    id_in(message, "id")
+        .filter(|_| flags & EPHEMERAL == 0)
+        .map(|id| MessageId(id.to_string()))
 }
