@@ -131,14 +131,14 @@ pub(super) fn write(
             person: &accepted.inbound.origin.person,
             read: row.read,
         };
-        said_id = Some(transcript::append_agent(
-            tx,
-            place,
-            *conversation,
-            (row.agent, said),
-            asked,
-            now,
-        )?);
+        let answer =
+            transcript::append_agent(tx, place, *conversation, (row.agent, said), asked, now)?;
+        if commit.has_rounds {
+            // The journal forgets the turn below.
+            let tools = journal::tools_called(tx, accepted.id)?;
+            transcript::tell_tools(tx, answer, &tools)?;
+        }
+        said_id = Some(answer);
         agent_rows::mark_bootstrapped(tx, row.agent, now)?;
     }
     if let Some(cut) = ending.cut {

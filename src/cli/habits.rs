@@ -64,15 +64,13 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &[
-            "places", "topics", "sessions", "channels", "bindings", "routes",
-        ],
-        "`parlor route explain PLACE` tells who answers in a place, `parlor usage --by place` lists places that were used",
+        &["places", "topics", "channels", "bindings", "routes"],
+        "`parlor sessions` lists places with their agents, `parlor route explain PLACE` tells who answers in a place",
     ),
     (
         None,
         &["history", "conversations"],
-        "conversations are not shown here yet; agents find them with their tool transcript_search",
+        "`parlor sessions` lists conversations, `parlor sessions show PLACE` shows one, `parlor sessions search WORDS` searches all",
     ),
     (
         None,

@@ -35,11 +35,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::{Memories, Registry};
-use crate::answering::{TranscriptSearch, files};
+use crate::answering::{files, toolbox};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::CommandServices;
-use crate::config::{Secrets, Switch};
+use crate::config::Secrets;
 use crate::delivery::{Delivery, MovedAway};
 use crate::domain::{AgentId, Destination};
 use crate::home::{
@@ -54,7 +54,7 @@ use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
 use crate::storage::{Db, Remedy, StoreError};
 use crate::tenants::{self, Site, TenantError};
-use crate::tools::{self, ToolBox};
+use crate::tools;
 
 pub(crate) use at_the_terminal::{Topic, TurnReport};
 use guests::Guests;
@@ -429,31 +429,5 @@ async fn clear_results(home: &Home, registry: &Registry) {
     };
     if let Err(error) = tokio::task::spawn_blocking(clear).await {
         tracing::warn!("old results of tools were not removed: {error}");
-    }
-}
-
-/// All tools. The policy of an agent decides which of them the agent has.
-fn toolbox(memories: &Memories, db: &Db, switch: Arc<dyn Fn() -> Switch + Send + Sync>) -> ToolBox {
-    ToolBox::standard()
-        .with(tools::memory_tools(memories))
-        .with(vec![Box::new(TranscriptSearch {
-            db: db.clone(),
-            switch,
-        })])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The config is checked against this list before there is a database to make the tools with.
-    #[tokio::test]
-    async fn the_list_of_known_tools_is_the_list_of_tools() {
-        let home = tempfile::tempdir().expect("a folder");
-        let db = Db::open(&home.path().join("parlor.db"))
-            .await
-            .expect("the store opens");
-        let tools = toolbox(&Memories::new(db.clone()), &db, Arc::new(Switch::default));
-        assert_eq!(tools.names().collect::<Vec<_>>(), tools::KNOWN);
     }
 }
