@@ -104,10 +104,8 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         Some("config"),
-        &[
-            "show", "get", "set", "edit", "path", "list", "ls", "view", "print",
-        ],
-        "the config is the file config.toml in the home folder; edit it, then run `parlor config check`",
+        &["get", "set", "edit", "path", "list", "ls", "view", "print"],
+        "`parlor config show` shows every setting; to change one, edit config.toml in the home folder, then run `parlor config check`",
     ),
     (
         Some("agent"),
@@ -182,7 +180,7 @@ mod tests {
         };
         check(None, "start", "parlor run");
         check(None, "doctor", "parlor config check");
-        check(Some("config"), "show", "config.toml");
+        check(Some("config"), "set", "config.toml");
         check(Some("memories"), "add", "parlor remember");
         assert_eq!(hint(Some("agent"), "start"), None);
         assert_eq!(hint(None, "frobnicate"), None);

@@ -24,7 +24,7 @@ use crate::operations::session_changes::{self as changes, By, ChangeError, Maker
 use crate::operations::session_list::{self, Wanted};
 use crate::operations::session_state::{self, SessionState};
 use crate::operations::transcripts::{self, Detail, Line};
-use crate::operations::{names, places};
+use crate::operations::{finding_places, names};
 use crate::printable::{escape_json, printable};
 use crate::records::audit::Actor;
 use crate::records::transcript::Extent;
@@ -424,7 +424,8 @@ impl<'a> Open<'a> {
 
     async fn place(&self, word: &str) -> Result<SessionKey, Failure> {
         let (names, own) = (self.house.names.clone(), word.to_owned());
-        let find = move |connection: &rusqlite::Connection| places::find(connection, &names, &own);
+        let find =
+            move |connection: &rusqlite::Connection| finding_places::find(connection, &names, &own);
         let found = self.db.read(find).await?;
         found.map_err(|error| {
             Failure::WrongUse(error.to_string()).hint("`parlor sessions` lists places")

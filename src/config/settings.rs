@@ -464,7 +464,20 @@ mod tests {
             "bindings[0].require_mention",
         ];
         let told: Vec<String> = keys.map(|key| told(&settings, key)).to_vec();
-        assert_snapshot!(told.join("\n"), @"");
+        assert_snapshot!(told.join("\n"), @r#"
+        default_model = "demo" (File 1 )
+        switch = "handoff" (Default 0 )
+        agents.rose.emoji = "R" (File 7 )
+        agents.rose.name = "Rose" (Default 0 )
+        agents.rose.model = "demo" (Other 1 default_model)
+        agents.rose.skills = none (NotSet 0 )
+        agents.rose.limits.max_steps = 40 (Default 0 )
+        agents.main.name = "Main" (Default 0 )
+        access.limits.guest.turns_per_minute = 4 (Other 5 access.limits.turns_per_minute)
+        access.limits.guest.tokens_per_day = 500000 (Default 0 )
+        access.limits.member.tokens_per_day = 0 (Default 0 )
+        bindings[0].require_mention = false (Other 3 access.require_mention)
+        "#);
         assert!(settings.get("telegram.api_url").is_none(), "it is off");
     }
 
@@ -476,7 +489,10 @@ mod tests {
         let text = "[telegram]\ntoken = { file = \"token\" }\n[providers.a]\nkind = \"openai\"\napi_key = { env = \"PARLOR_TEST_NO_SUCH_KEY\" }\n";
         let settings = Settings::of(&config(text), text, home.path());
         let told = ["telegram.token", "providers.a.api_key"].map(|key| told(&settings, key));
-        assert_snapshot!(told.join("\n"), @"");
+        assert_snapshot!(told.join("\n"), @r#"
+        telegram.token = "set" (SecretFile 2 token)
+        providers.a.api_key = "not set" (Environment 5 PARLOR_TEST_NO_SUCH_KEY)
+        "#);
     }
 
     #[test]

@@ -93,9 +93,9 @@ pub(crate) fn copy(
     tx.execute(
         "INSERT INTO summaries (place_id, conversation, part, upto, messages, agent_uid, text, created_at, labels)
          SELECT ?2, (SELECT conversation FROM places WHERE id = ?2), part,
-                (SELECT id FROM messages WHERE place_id = ?2 ORDER BY id LIMIT 1 OFFSET
-                    (SELECT count(*) - 1 FROM messages
-                     WHERE place_id = ?1 AND conversation = ?3 AND id <= summaries.upto)),
+                (SELECT max(id) FROM (SELECT id, row_number() OVER (ORDER BY id) AS number FROM messages WHERE place_id = ?2)
+                 WHERE number <= (SELECT count(*) FROM messages AS covered
+                                  WHERE covered.place_id = ?1 AND covered.conversation = ?3 AND covered.id <= summaries.upto)),
                 messages, agent_uid, text, created_at, labels
          FROM summaries WHERE place_id = ?1 AND conversation = ?3
              AND EXISTS (SELECT 1 FROM messages WHERE place_id = ?1 AND conversation = ?3 AND id <= summaries.upto)",

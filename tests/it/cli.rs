@@ -338,7 +338,8 @@ async fn route_explain_tells_every_rule_and_the_winner() {
     platform     local               no binding
     default      default_agent       main: not needed
 
-    model: demo (default_model)
+    model: demo (default_model, default)
+    tools, skills, memory and limits: told once the gateway or a chat has run in this home
     ");
     run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent ada\n").await;
     let pinned = run(

@@ -258,10 +258,20 @@ async fn settings_are_shown_with_their_source() {
     assert!(rose.lines().all(|line| line.starts_with("agents.rose.")));
     assert!(rose.contains("agents.rose.emoji: not set"), "{rose}");
     let one = run(home.path(), &["config", "show", "switch", "--json"]).await;
-    assert_json_snapshot!(serde_json::from_str::<Value>(&one.stdout).expect("JSON"), @"");
+    assert_json_snapshot!(serde_json::from_str::<Value>(&one.stdout).expect("JSON"), @r#"
+    [
+      {
+        "key": "switch",
+        "value": "separate",
+        "source": "file",
+        "line": 1,
+        "from": null
+      }
+    ]
+    "#);
     let unknown = run(home.path(), &["config", "show", "agents.rosse"]).await;
     assert_eq!(unknown.code, 2);
-    assert_snapshot!(unknown.stderr, @"");
+    assert_snapshot!(unknown.stderr, @"error: no setting is called `agents.rosse`. Did you mean `agents.rose`?");
     std::fs::write(home.path().join("config.toml"), "zzz = 1\n").expect("writes");
     let broken = run(home.path(), &["config", "show"]).await;
     assert_eq!((broken.code, broken.stdout.as_str()), (1, ""));

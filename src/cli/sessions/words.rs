@@ -242,7 +242,7 @@ pub(super) fn markdown(state: &SessionState, lines: &[Line]) -> Result<String, F
         }
         let _ = write!(text, "\n### {} · {}\n\n", line.writer(), line.at);
         for tool in &line.tools {
-            let _ = writeln!(text, "*called {tool}*  ");
+            let _ = write!(text, "*called {tool}*\n\n");
         }
         for words in line.words().lines() {
             let _ = writeln!(text, "{}", format!("> {words}").trim_end());

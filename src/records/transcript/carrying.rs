@@ -54,3 +54,66 @@ fn conversation_of(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<i64
     let sql = "SELECT conversation FROM places WHERE id = ?1";
     tx.query_row(sql, [place], |row| row.get(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routing::places;
+    use crate::storage::Db;
+
+    const ROWS: &str = "
+        INSERT INTO agents (uid, slug, created_at) VALUES ('u', 'rose', 0);
+        INSERT INTO places (key, conversation, created_at, active_at) VALUES
+            ('telegram:dm:5', 2, 0, 9), ('local:home:fork', 1, 0, NULL), ('telegram:dm:6', 2, 0, NULL);
+        INSERT INTO messages (place_id, conversation, kind, text, created_at) VALUES
+            (1, 1, 'person', 'old', 0), (1, 2, 'person', 'one', 0), (3, 1, 'person', 'past', 0),
+            (1, 2, 'person', 'two', 0), (1, 2, 'person', 'three', 0);
+        INSERT INTO summaries (place_id, conversation, part, upto, messages, agent_uid, text, created_at)
+            VALUES (1, 2, '', 4, 2, 'u', 'one and two', 0);";
+    /// The running conversation behind its summary.
+    const REST: &str = "SELECT coalesce(group_concat(messages.text), '') FROM places
+        JOIN summaries ON summaries.place_id = places.id AND summaries.conversation = places.conversation
+        JOIN messages ON messages.place_id = places.id AND messages.conversation = places.conversation AND messages.id > upto
+        WHERE places.id = ?1";
+
+    async fn check(to: &'static str, work: fn(&Transaction<'_>, Twin)) {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
+        let write = move |tx: &Transaction<'_>| {
+            tx.execute_batch(ROWS)?;
+            let id = |key: &str| places::id(tx, &key.parse().unwrap());
+            let (old, new) = (id("telegram:dm:5")?.unwrap(), id(to)?.unwrap());
+            work(tx, Twin { old, new });
+            let rest: String = tx.query_row(REST, [new], |row| row.get(0))?;
+            assert_eq!(rest, "three", "the summary stands for the messages before");
+            Ok(())
+        };
+        db.write(write).await.unwrap();
+    }
+
+    fn said(tx: &Transaction<'_>, place: PlaceId) -> String {
+        let sql = "SELECT group_concat(conversation || text, ' ') FROM (SELECT * FROM messages WHERE place_id = ?1 ORDER BY conversation, id)";
+        let said: Option<String> = tx.query_row(sql, [place], |row| row.get(0)).unwrap();
+        said.unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn a_copy_has_the_running_conversation_and_its_summary() {
+        check("local:home:fork", |tx, twin| {
+            assert_eq!(copy(tx, twin).unwrap(), 3);
+            assert_eq!(said(tx, twin.new), "1one 1two 1three");
+            assert_eq!(said(tx, twin.old), "1old 2one 2two 2three");
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn what_is_moved_stands_behind_what_is_over_there() {
+        check("telegram:dm:6", |tx, twin| {
+            assert_eq!(move_all(tx, twin).unwrap(), 4);
+            assert_eq!(said(tx, twin.new), "1past 3old 4one 4two 4three");
+            assert_eq!(said(tx, twin.old), "");
+        })
+        .await;
+    }
+}
