@@ -169,14 +169,13 @@ fn append_answer(
             read: row.read,
         };
         let words = (row.agent, said.as_str());
-        said_id = Some(transcript::append_agent(
-            tx,
-            place,
-            commit.conversation,
-            words,
-            asked,
-            now,
-        )?);
+        let answer = transcript::append_agent(tx, place, commit.conversation, words, asked, now)?;
+        if commit.has_rounds {
+            // The journal forgets the turn afterwards.
+            let tools = journal::tools_called(tx, accepted.id)?;
+            transcript::tell_tools(tx, answer, &tools)?;
+        }
+        said_id = Some(answer);
         agent_rows::mark_bootstrapped(tx, row.agent, now)?;
     }
     if let Some(cut) = ending.cut {

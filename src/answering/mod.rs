@@ -27,6 +27,7 @@ mod request;
 mod rounds;
 mod run;
 mod texts;
+mod toolbox;
 mod transcript_search;
 mod who_answers;
 
@@ -57,8 +58,9 @@ pub(crate) use faltering::{Faltering, Kind as TroubleKind};
 pub(crate) use giving_up::{GivingUp, Told, broken};
 pub(crate) use lane_view::{LaneNews, LaneView};
 pub(crate) use provider_news::ProviderNews;
+pub(crate) use reading::of_history as read_in;
 pub(crate) use run::Answering;
-pub(crate) use transcript_search::TranscriptSearch;
+pub(crate) use toolbox::toolbox;
 pub(crate) use who_answers::{Answer, Question, Silence, who_answers};
 
 use compaction::{Compaction, Summing};

@@ -29,7 +29,7 @@ pub(super) fn of_question(
 }
 
 /// The labels of a conversation as it is read.
-pub(super) fn of_history(history: &History) -> Labels {
+pub(crate) fn of_history(history: &History) -> Labels {
     of_conversation(&history.messages, history.summary.as_ref())
 }
 

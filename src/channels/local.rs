@@ -417,7 +417,7 @@ pub fn person() -> PersonId {
 }
 
 /// The login name, also where the environment does not tell, as in a container.
-fn person_name() -> String {
+pub(crate) fn person_name() -> String {
     let told = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     let named = |name: &String| !name.trim().is_empty();
     let known = || User::from_uid(Uid::current()).ok().flatten();

@@ -157,7 +157,7 @@ impl OpenHome {
     }
 
     async fn names(&self) -> Result<Names, Failure> {
-        Names::load(&self.db, Some(&self.checked.config)).await
+        Ok(Names::load(&self.db, Some(&self.checked.config)).await?)
     }
 
     fn find(&self, word: &str) -> Result<&Agent, Failure> {

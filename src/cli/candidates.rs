@@ -35,7 +35,8 @@ fn kind(verb: &str, argument: &Arg) -> Option<fn() -> Vec<CompletionCandidate>> 
         ("restore", "WHICH") => Some(archives),
         ("purge", "WHICH") => Some(agents_and_archives),
         (_, "AGENT") => Some(agents),
-        (_, "PLACE" | "KEY" | "PLACE|ID" | "PLACE|ID|all") => Some(places),
+        (_, "PLACE" | "NEWPLACE" | "KEY" | "PLACE|ID" | "PLACE|ID|all") => Some(places),
+        (_, "SECTION|KEY") => Some(sections),
         _ => None,
     }
 }
@@ -70,6 +71,22 @@ fn agents() -> Vec<CompletionCandidate> {
     agents
         .map(|agent| candidate(agent.id.as_str(), Some(&shown_name(agent))))
         .collect()
+}
+
+/// Sections of the config, the agents' among them.
+fn sections() -> Vec<CompletionCandidate> {
+    let Some(home) = home() else {
+        return Vec::new();
+    };
+    let Ok(settings) = super::config::settings(&home) else {
+        return Vec::new();
+    };
+    let keys = settings.all().iter().map(|setting| setting.key.as_str());
+    let mut names: Vec<&str> = keys
+        .map(|key| key.rsplit_once('.').map_or(key, |(section, _)| section))
+        .collect();
+    names.dedup();
+    names.iter().map(|name| candidate(name, None)).collect()
 }
 
 fn archives() -> Vec<CompletionCandidate> {

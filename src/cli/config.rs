@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::color::Style;
 use super::{Failure, Outcome, data, data_json, data_json_text, note, print};
+use crate::config::settings::{Setting, Settings, Source as Origin};
 use crate::config::{self, ListedProblem, LoadError, Report, Secrets, Severity, Source};
 use crate::home::{Home, check};
 
@@ -15,6 +16,8 @@ use crate::home::{Home, check};
 pub(super) enum Verb {
     /// Show everything that is wrong with config.toml, all at once. Does not need the secrets
     Check(Check),
+    /// Show every setting that counts, and where it comes from
+    Show(Show),
     /// Print a JSON Schema of config.toml, with which editors complete and check the file
     Schema(Schema),
 }
@@ -29,6 +32,16 @@ pub(super) struct Check {
 }
 
 #[derive(Args)]
+pub(super) struct Show {
+    /// A section such as agents.rose, or a single key [default: all that is set]
+    #[arg(value_name = "SECTION|KEY")]
+    what: Option<String>,
+    /// Print the settings as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
 pub(super) struct Schema {
     /// Write it to config.schema.json in the home folder, where config.toml looks for it
     #[arg(long)]
@@ -38,6 +51,7 @@ pub(super) struct Schema {
 pub(super) fn run(home: &Home, verb: Verb) -> Outcome {
     match verb {
         Verb::Check(arguments) => check_file(home, &arguments),
+        Verb::Show(arguments) => show(home, &arguments),
         Verb::Schema(Schema { write: true }) => {
             let path = config::write_schema(home.path())?;
             data(format_args!("wrote {}", path.display()));
@@ -48,6 +62,45 @@ pub(super) fn run(home: &Home, verb: Verb) -> Outcome {
             Ok(())
         }
     }
+}
+
+/// A config with problems has no effective values, so its problems are told instead.
+fn show(home: &Home, arguments: &Show) -> Outcome {
+    let settings = settings(home)?;
+    let found: Vec<&Setting> = match &arguments.what {
+        Some(what) => settings
+            .below(what)
+            .map_err(|unknown| Failure::WrongUse(unknown.to_string()))?,
+        None => settings.all().iter().collect(),
+    };
+    if arguments.json {
+        return data_json(&found);
+    }
+    // A page with everything that could be set as well would hide what is.
+    let is_shown = |setting: &&&Setting| arguments.what.is_some() || setting.value.is_some();
+    let lines = found.iter().filter(is_shown).map(|setting| line(setting));
+    data(format_args!("{}", lines.collect::<Vec<_>>().join("\n")));
+    Ok(())
+}
+
+/// The settings of a config without problems.
+pub(super) fn settings(home: &Home) -> Result<Settings, Failure> {
+    let source = config::read_home(home.path())?;
+    let text = source.text.clone();
+    let draft = config::draft(source, home.path(), Secrets::WherePresent);
+    let (config, _) = check(draft, home.path())?;
+    Ok(Settings::of(&config, &text, home.path()))
+}
+
+fn line(setting: &Setting) -> String {
+    let value = match (&setting.value, setting.source) {
+        (None, _) => return format!("{}: not set", setting.key),
+        (Some(value), Origin::Environment | Origin::SecretFile) => {
+            value.as_str().unwrap_or_default().to_owned()
+        }
+        (Some(value), _) => value.to_string(),
+    };
+    format!("{} = {value}  ({})", setting.key, setting.origin())
 }
 
 /// The result of a check as JSON. The book promises these keys.

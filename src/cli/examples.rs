@@ -45,6 +45,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["parlor config check", "parlor config check new.toml --json"],
     ),
     (
+        "config show",
+        &[
+            "parlor config show",
+            "parlor config show agents.rose",
+            "parlor config show access.require_mention --json",
+        ],
+    ),
+    (
         "config schema",
         &["parlor config schema", "parlor config schema --write"],
     ),
@@ -53,6 +61,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "parlor route explain telegram:topic:-1001234567890:101",
             "parlor route explain telegram:group:-1001234567890 --user telegram:11",
+            "parlor route explain telegram:topic:-1001234567890:101 --as guest",
             "parlor route explain discord:channel:2001 --server 1001 --role 42",
         ],
     ),
@@ -144,6 +153,54 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("pair", &["parlor pair ABCD2345", "parlor pair list"]),
     ("pair revoke", &["parlor pair revoke telegram:12345678"]),
+    (
+        "sessions",
+        &[
+            "parlor sessions",
+            "parlor sessions show Roses",
+            "parlor sessions search budget",
+        ],
+    ),
+    (
+        "sessions list",
+        &[
+            "parlor sessions list --agent rose --since 7d",
+            "parlor sessions list --person telegram:11 --json",
+        ],
+    ),
+    (
+        "sessions show",
+        &[
+            "parlor sessions show telegram:topic:-1001234567890:101",
+            "parlor sessions show Roses --all --raw",
+        ],
+    ),
+    (
+        "sessions export",
+        &[
+            "parlor sessions export Roses --out roses.md",
+            "parlor sessions export Roses --format jsonl --all",
+        ],
+    ),
+    (
+        "sessions search",
+        &[
+            "parlor sessions search quarterly budget",
+            "parlor sessions search --agent rose budget",
+        ],
+    ),
+    (
+        "sessions fork",
+        &[
+            "parlor sessions fork Roses",
+            "parlor sessions fork telegram:dm:11 --to local:home:draft",
+        ],
+    ),
+    ("sessions new", &["parlor sessions new Roses"]),
+    (
+        "sessions move",
+        &["parlor sessions move Roses telegram:topic:-1001234567890:102"],
+    ),
     ("security check", &["parlor security check"]),
     (
         "failed retry",

@@ -64,15 +64,13 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &[
-            "places", "topics", "sessions", "channels", "bindings", "routes",
-        ],
-        "`parlor route explain PLACE` tells who answers in a place, `parlor usage --by place` lists places that were used",
+        &["places", "topics", "channels", "bindings", "routes"],
+        "`parlor sessions` lists places with their agents, `parlor route explain PLACE` tells who answers in a place",
     ),
     (
         None,
         &["history", "conversations"],
-        "conversations are not shown here yet; agents find them with their tool transcript_search",
+        "`parlor sessions` lists conversations, `parlor sessions show PLACE` shows one, `parlor sessions search WORDS` searches all",
     ),
     (
         None,
@@ -106,10 +104,8 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         Some("config"),
-        &[
-            "show", "get", "set", "edit", "path", "list", "ls", "view", "print",
-        ],
-        "the config is the file config.toml in the home folder; edit it, then run `parlor config check`",
+        &["get", "set", "edit", "path", "list", "ls", "view", "print"],
+        "`parlor config show` shows every setting; to change one, edit config.toml in the home folder, then run `parlor config check`",
     ),
     (
         Some("agent"),
@@ -184,7 +180,7 @@ mod tests {
         };
         check(None, "start", "parlor run");
         check(None, "doctor", "parlor config check");
-        check(Some("config"), "show", "config.toml");
+        check(Some("config"), "set", "config.toml");
         check(Some("memories"), "add", "parlor remember");
         assert_eq!(hint(Some("agent"), "start"), None);
         assert_eq!(hint(None, "frobnicate"), None);

@@ -17,7 +17,6 @@ mod json;
 mod man;
 mod markdown;
 mod memory;
-mod names;
 mod pair;
 mod print;
 mod recall;
@@ -25,6 +24,7 @@ mod remember;
 mod route;
 mod run;
 mod security;
+mod sessions;
 mod skill;
 mod table;
 mod usage;
@@ -41,6 +41,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::LoadError;
 use crate::home::Home;
+use crate::operations::names;
 use crate::{open_files, sandbox, telemetry};
 
 use color::{Color, Style};
@@ -98,7 +99,7 @@ enum Verb {
     Ask(ask::Arguments),
     /// Write a home folder with three agents; existing files are kept
     Init(init::Arguments),
-    /// Check config.toml; print a schema of it for editors
+    /// Check config.toml, show every setting, print a schema for editors
     #[command(subcommand)]
     Config(config::Verb),
     /// Explain who answers where
@@ -119,6 +120,9 @@ enum Verb {
     Memory(memory::Arguments),
     /// Let people in by their code, list them, take it back
     Pair(pair::Arguments),
+    /// List, show, search, copy and move conversations
+    #[command(visible_alias = "session")]
+    Sessions(sessions::Arguments),
     /// Look for things that are more open than they may seem
     #[command(subcommand)]
     Security(security::Verb),
@@ -335,6 +339,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Recall(arguments) => on_runtime(warn, recall::run(home, arguments)),
         Verb::Memory(arguments) => on_runtime(warn, memory::run(home, arguments)),
         Verb::Security(verb) => on_runtime(warn, security::run(home, verb)),
+        Verb::Sessions(arguments) => on_runtime(warn, sessions::run(home, arguments)),
         Verb::Pair(arguments) => on_runtime(warn, pair::run(home, arguments)),
         Verb::Failed(arguments) => on_runtime(warn, failed::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(warn, usage::run(home, arguments)),

@@ -1,5 +1,8 @@
 //! `parlor route explain`: who answers in a place, or why nobody, then every rule that was tried.
-//! Asks the function the gateway asks.
+//! Then model, tools, skills, memory and limits of a turn there. Asks the functions that a turn
+//! asks.
+
+mod abilities;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,9 +21,13 @@ use crate::answering::{Answer, Faltering, Question, Silence, over_at, who_answer
 use crate::clock::now_ms;
 use crate::commands::texts::place::{self, Reader, Wording};
 use crate::commands::texts::words;
+use crate::config::settings::Settings;
 use crate::config::{Config, ModelRef, Reasoning, Secrets};
 use crate::domain::{AgentId, DiscordId, Origin, PersonId, SessionKey};
 use crate::home::{CheckedConfig, Home};
+use crate::operations;
+use crate::operations::abilities::{Abilities, Asker, Cause, cause};
+use crate::operations::house::person_of;
 use crate::records::model_overrides;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::{self, Explanation, FromChat, Visit, names, pins};
@@ -40,8 +47,9 @@ pub(super) struct Explain {
     /// Who writes, such as telegram:12345678
     #[arg(long, value_name = "PERSON")]
     user: Option<String>,
-    /// The role to ask for: guest, member, admin or owner; the person's own if left out
-    #[arg(long = "as", value_name = "ROLE")]
+    /// A role to ask for (guest, member, admin or owner), or a person; the person's own role if left
+    /// out
+    #[arg(long = "as", value_name = "ROLE|PERSON")]
     role: Option<String>,
     /// A Discord role the person has; may be given several times
     #[arg(long = "role", value_name = "ID")]
@@ -65,8 +73,13 @@ pub(super) struct Explain {
 
 pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
-    let (json, role) = (arguments.json, role(arguments.role.as_deref())?);
-    let mut origin = origin(arguments)?;
+    let json = arguments.json;
+    let (role, person) = match asked_as(arguments.role.as_deref())? {
+        Some(As::Role(role)) => (Some(role), None),
+        Some(As::Person(person)) => (None, Some(person)),
+        None => (None, None),
+    };
+    let mut origin = origin(arguments, person)?;
     let stored = stored(&home, &checked.config, &mut origin).await?;
     origin.name = origin.name.or(stored.name);
     let standing = role.map_or(stored.standing, Standing::just);
@@ -85,18 +98,27 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let pin = answer.resolved.pin.as_ref();
     let mut explanation = routing::explain(&checked.table, pin, &origin);
     explanation.route = answer.resolved.route.clone();
+    let settings = super::config::settings(&home)?;
     let model = thinking(
         &checked.config,
         &explanation.route.agent,
         stored.model.as_ref(),
+        &settings,
     );
+    let asker = Asker {
+        person: origin.person.clone(),
+        role: standing.with(answer.agent()),
+        place: origin.key.clone(),
+    };
+    let abilities = abilities_of(&home, &checked, &settings, answer.agent(), &asker).await?;
     if json {
         data_json(&Explained::new(
             &explanation,
             Answered::new(&answer, told, &stored.names),
             (!origin.person.is_nobody()).then_some(person),
-            standing.with(answer.agent()),
+            asker.role,
             model,
+            abilities,
         )?)?;
     } else {
         data(format_args!(
@@ -108,20 +130,29 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
             "{}",
             model.iter().map(Thinking::to_string).collect::<String>()
         ));
+        match &abilities {
+            Some(abilities) => data(format_args!("{}", abilities::told(abilities))),
+            None => data(format_args!("{UNKNOWN_YET}")),
+        }
     }
     Ok(())
 }
 
-fn role(text: Option<&str>) -> Result<Option<Role>, Failure> {
+/// Whom `--as` means.
+enum As {
+    Role(Role),
+    Person(PersonId),
+}
+
+fn asked_as(text: Option<&str>) -> Result<Option<As>, Failure> {
     let parsed = text.map(|text| {
-        Role::ALL
-            .into_iter()
-            .find(|role| role.as_str() == text)
-            .ok_or_else(|| {
-                Failure::WrongUse(format!(
-                    "`{text}` is not a role; the roles are guest, member, admin and owner"
-                ))
-            })
+        let role = text.parse().map(As::Role).ok();
+        let person = || text.parse().map(As::Person).ok();
+        role.or_else(person).ok_or_else(|| {
+            Failure::WrongUse(format!(
+                "`{text}` is neither a role (guest, member, admin or owner) nor a person's id, which looks like telegram:12345678"
+            ))
+        })
     });
     parsed.transpose()
 }
@@ -225,6 +256,8 @@ struct Explained {
     #[serde(flatten)]
     explanation: Value,
     model: Option<Thinking>,
+    /// Absent in a home without a database.
+    abilities: Option<Abilities>,
 }
 
 /// Who answers, or why nobody.
@@ -289,6 +322,7 @@ impl Explained {
         person: Option<Named>,
         role: Role,
         model: Option<Thinking>,
+        abilities: Option<Abilities>,
     ) -> Result<Self, serde_json::Error> {
         let mut explanation = serde_json::to_value(explanation)?;
         let origin = &mut explanation["origin"];
@@ -314,6 +348,7 @@ impl Explained {
             role: role.as_str(),
             explanation,
             model,
+            abilities,
         })
     }
 }
@@ -331,14 +366,52 @@ struct Thinking {
     temperature: Option<f64>,
     max_tokens: Option<u32>,
     reasoning: Option<&'static str>,
+    /// The setting behind the model; absent where it was chosen with /model.
+    because: Option<Cause>,
 }
 
-fn thinking(config: &Config, agent: &AgentId, wanted: Option<&ModelRef>) -> Option<Thinking> {
+/// Said where nothing but the config is there.
+const UNKNOWN_YET: &str =
+    "tools, skills, memory and limits: told once the gateway or a chat has run in this home";
+
+/// What the turn would get. A home without a database has no agents yet.
+async fn abilities_of(
+    home: &Home,
+    checked: &CheckedConfig,
+    settings: &Settings,
+    agent: &AgentId,
+    asker: &Asker,
+) -> Result<Option<Abilities>, Failure> {
+    if !home.database().exists() {
+        return Ok(None);
+    }
+    let db = Db::open(&home.database()).await?;
+    let (registry, _) = checked.registry(home, &db).await?;
+    let Some(agent) = registry.get(agent) else {
+        return Ok(None);
+    };
+    let config = &checked.config;
+    let found = operations::abilities::abilities(&db, config, settings, agent, asker).await?;
+    Ok(Some(found))
+}
+
+fn thinking(
+    config: &Config,
+    agent: &AgentId,
+    wanted: Option<&ModelRef>,
+    settings: &Settings,
+) -> Option<Thinking> {
     let spec = config.agents.iter().find(|spec| spec.id == *agent)?;
     let models = AgentModels::of(config, spec);
     let chosen = models.choose(wanted);
     let behind = models.lineup(&chosen).split_off(1);
+    let because = match chosen.source {
+        Source::Override => None,
+        Source::Agent => cause(settings, &format!("agents.{agent}.model")),
+        Source::Default => cause(settings, "default_model"),
+    };
     Some(Thinking {
+        because,
         model: chosen.model.to_string(),
         source: chosen.source,
         source_in_words: words::source(&chosen),
@@ -352,7 +425,11 @@ fn thinking(config: &Config, agent: &AgentId, wanted: Option<&ModelRef>) -> Opti
 
 impl fmt::Display for Thinking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "model: {} ({})", self.model, self.source_in_words)?;
+        let origin = match &self.because {
+            Some(cause) if self.model != ModelRef::Demo.to_string() => abilities::origin(cause),
+            _ => self.source_in_words.to_owned(),
+        };
+        write!(f, "model: {} ({origin})", self.model)?;
         let settings = [
             (
                 "not used",
@@ -381,7 +458,7 @@ impl fmt::Display for Thinking {
     }
 }
 
-fn origin(arguments: Explain) -> Result<Origin, Failure> {
+fn origin(arguments: Explain, asked_as: Option<PersonId>) -> Result<Origin, Failure> {
     let key: SessionKey = arguments
         .key
         .parse()
@@ -392,7 +469,7 @@ fn origin(arguments: Explain) -> Result<Origin, Failure> {
                 "`{text}` is not a person's id, which looks like telegram:12345678"
             ))
         })?,
-        None => person_of(&key),
+        None => asked_as.unwrap_or_else(|| person_of(&key)),
     };
     Ok(Origin {
         roles: arguments.roles.into_iter().map(DiscordId).collect(),
@@ -402,26 +479,6 @@ fn origin(arguments: Explain) -> Result<Origin, Failure> {
         tags: arguments.tags,
         ..Origin::new(key, person)
     })
-}
-
-/// The person in the key, else a person without an id, so that no rule for a person matches by
-/// chance.
-fn person_of(key: &SessionKey) -> PersonId {
-    match key {
-        SessionKey::TelegramDm { user, .. }
-        | SessionKey::TelegramGroup {
-            member: Some(user), ..
-        } => PersonId::Telegram(*user),
-        SessionKey::DiscordDm { user }
-        | SessionKey::DiscordChannel {
-            member: Some(user), ..
-        } => PersonId::Discord(*user),
-        SessionKey::DiscordThread { .. } | SessionKey::DiscordChannel { member: None, .. } => {
-            PersonId::Discord(DiscordId(0))
-        }
-        SessionKey::Local { .. } => crate::channels::local::person(),
-        _ => PersonId::Telegram(crate::domain::TelegramUserId(0)),
-    }
 }
 
 /// The settings, name and model of a place in the store.

@@ -43,6 +43,7 @@ mod redact;
 mod report;
 mod schema;
 mod secrets;
+pub(crate) mod settings;
 pub(crate) mod store;
 mod syntax;
 mod system_error;

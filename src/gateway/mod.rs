@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::{AgentRows, Memories, Registry};
-use crate::answering::{TranscriptSearch, files};
+use crate::answering::{files, toolbox};
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::CommandServices;
@@ -57,7 +57,7 @@ use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
 use crate::storage::{Db, Remedy, StoreError};
 use crate::tenants::{self, Site, TenantError};
-use crate::tools::{self, ToolBox};
+use crate::tools;
 
 pub(crate) use at_the_terminal::{Topic, TurnReport};
 use guests::Guests;
@@ -445,30 +445,4 @@ async fn clear_results(home: &Home, registry: &Registry) {
 fn switch(snapshots: &Snapshots) -> Arc<dyn Fn() -> Switch + Send + Sync> {
     let snapshots = snapshots.clone();
     Arc::new(move || snapshots.current().config.switch)
-}
-
-/// All tools. The policy of an agent decides which of them the agent has.
-fn toolbox(memories: &Memories, db: &Db, switch: Arc<dyn Fn() -> Switch + Send + Sync>) -> ToolBox {
-    ToolBox::standard()
-        .with(tools::memory_tools(memories))
-        .with(vec![Box::new(TranscriptSearch {
-            db: db.clone(),
-            switch,
-        })])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The config is checked against this list before there is a database to make the tools with.
-    #[tokio::test]
-    async fn the_list_of_known_tools_is_the_list_of_tools() {
-        let home = tempfile::tempdir().expect("a folder");
-        let db = Db::open(&home.path().join("parlor.db"))
-            .await
-            .expect("the store opens");
-        let tools = toolbox(&Memories::new(db.clone()), &db, Arc::new(Switch::default));
-        assert_eq!(tools.names().collect::<Vec<_>>(), tools::KNOWN);
-    }
 }

@@ -52,6 +52,12 @@ pub(crate) enum Action {
     Pair,
     Unpair,
     Reload,
+    /// A conversation was begun anew by an operator.
+    NewConversation,
+    /// A conversation was copied to a place of the terminal.
+    Fork,
+    /// A conversation was moved to another place.
+    Move,
 }
 
 impl Action {
@@ -63,6 +69,9 @@ impl Action {
             Action::Pair => "pair",
             Action::Unpair => "unpair",
             Action::Reload => "reload",
+            Action::NewConversation => "new conversation",
+            Action::Fork => "fork",
+            Action::Move => "move",
         }
     }
 }

@@ -211,6 +211,53 @@ pub(crate) fn counted(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<U
         .query_row([inbox_id], |row| usage(row, 0))
 }
 
+/// Names of tools that are kept of a turn.
+const MOST_NAMES: u32 = 200;
+
+/// The tools that a turn has called, in order, each as often as it was called.
+pub(crate) fn tools_called(
+    connection: &Connection,
+    inbox_id: i64,
+) -> rusqlite::Result<Vec<String>> {
+    // The name is the model's word, which can be any text.
+    let mut statement = connection.prepare_cached(
+        "SELECT substr(tool, 1, 64) FROM tool_calls WHERE inbox_id = ?1 ORDER BY round, number LIMIT ?2",
+    )?;
+    statement
+        .query_map(params![inbox_id, MOST_NAMES], |row| row.get(0))?
+        .collect()
+}
+
+/// A turn that has called tools and goes on, or is parked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnfinishedTurn {
+    pub(crate) inbox_id: i64,
+    pub(crate) agent: AgentUid,
+    pub(crate) is_parked: bool,
+    pub(crate) started_at: i64,
+}
+
+/// The unfinished turns of a place, oldest first.
+pub(crate) fn unfinished(
+    connection: &Connection,
+    place: &SessionKey,
+) -> rusqlite::Result<Vec<UnfinishedTurn>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT inbox_id, agent_uid, parked, started_at FROM open_turns WHERE place_id = ?1 ORDER BY inbox_id",
+    )?;
+    let rows = statement.query_map([places::id(connection, place)?], |row| {
+        let agent = row.get::<_, String>(1)?.parse().ok();
+        let (inbox_id, is_parked, started_at) = (row.get(0)?, row.get(2)?, row.get(3)?);
+        Ok(agent.map(|agent| UnfinishedTurn {
+            inbox_id,
+            agent,
+            is_parked,
+            started_at,
+        }))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
 /// Deletes the record of a finished turn.
 pub(crate) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM open_turns WHERE inbox_id = ?1")?

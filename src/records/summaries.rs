@@ -9,7 +9,7 @@ use super::journal;
 use super::transcript::Conversation;
 use super::view::View;
 use crate::domain::{AgentUid, Labels, SessionKey};
-use crate::routing::places;
+use crate::routing::places::{self, Twin};
 
 /// A summary of the older part of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +79,41 @@ pub(crate) fn keep(
             now,
             labels.bits()
         ],
+    )
+    .map(drop)
+}
+
+/// Copies the summaries of a conversation whose messages were copied to a new place, one by one and
+/// in order.
+pub(crate) fn copy(
+    tx: &Transaction<'_>,
+    Twin { old, new }: Twin,
+    conversation: i64,
+) -> rusqlite::Result<()> {
+    tx.execute(
+        "INSERT INTO summaries (place_id, conversation, part, upto, messages, agent_uid, text, created_at, labels)
+         SELECT ?2, (SELECT conversation FROM places WHERE id = ?2), part,
+                (SELECT max(id) FROM (SELECT id, row_number() OVER (ORDER BY id) AS number FROM messages WHERE place_id = ?2)
+                 WHERE number <= (SELECT count(*) FROM messages AS covered
+                                  WHERE covered.place_id = ?1 AND covered.conversation = ?3 AND covered.id <= summaries.upto)),
+                messages, agent_uid, text, created_at, labels
+         FROM summaries WHERE place_id = ?1 AND conversation = ?3
+             AND EXISTS (SELECT 1 FROM messages WHERE place_id = ?1 AND conversation = ?3 AND id <= summaries.upto)",
+        params![old, new, conversation],
+    )
+    .map(drop)
+}
+
+/// Moves the summaries of a place together with its messages.
+pub(crate) fn move_all(
+    tx: &Transaction<'_>,
+    Twin { old, new }: Twin,
+    offset: i64,
+) -> rusqlite::Result<()> {
+    tx.execute("DELETE FROM summaries WHERE place_id = ?1", [new])?;
+    tx.execute(
+        "UPDATE summaries SET place_id = ?2, conversation = conversation + ?3 WHERE place_id = ?1",
+        params![old, new, offset],
     )
     .map(drop)
 }

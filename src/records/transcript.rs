@@ -1,8 +1,10 @@
 //! The transcript of each place: the `messages` table.
 
 mod appending;
+mod carrying;
 mod deleting;
 mod export;
+mod reading;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -17,10 +19,12 @@ use crate::turn::history::MAX_MESSAGES;
 
 pub(crate) use appending::{
     Asked, Spot, append_agent, append_event, append_handoff, append_mark, append_observed,
-    append_person, append_question, append_sent, take_back,
+    append_person, append_question, append_sent, take_back, tell_tools,
 };
+pub(crate) use carrying::{copy, move_all};
 pub(crate) use deleting::{blank, was_blanked};
 pub(crate) use export::{ExportedMessage, Importing, Places, export};
+pub(crate) use reading::{Entry, Extent, entries, search_everywhere};
 
 /// The number of a conversation in its place; /new begins the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

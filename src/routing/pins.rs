@@ -166,6 +166,19 @@ pub fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<
         .map(drop)
 }
 
+/// Moves the pins of a place to another, whose own pins give way to them.
+pub(crate) fn carry(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<()> {
+    tx.execute(
+        "DELETE FROM pins WHERE place_id = ?2 AND EXISTS (SELECT 1 FROM pins WHERE place_id = ?1)",
+        params![old, new],
+    )?;
+    tx.execute(
+        "UPDATE pins SET place_id = ?2 WHERE place_id = ?1",
+        params![old, new],
+    )
+    .map(drop)
+}
+
 /// The number of places pinned to an agent.
 pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
     let sql = "SELECT count(*) FROM pins WHERE agent_uid = ?1";

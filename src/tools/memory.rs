@@ -68,6 +68,10 @@ impl Tool for MemoryTool {
         agent.memory.is_on
     }
 
+    fn lacks(&self) -> &'static str {
+        "the agent's `memory` is off"
+    }
+
     /// MEMORY.md and daily notes are in everybody's turns. A saved memory keeps the labels of its
     /// turn, wherever it is found.
     fn reach(&self, scope: &Scope, _arguments: &Value) -> Option<Reach> {

@@ -50,6 +50,11 @@ pub trait Tool: Send + Sync + 'static {
         true
     }
 
+    /// Why an agent without a use for the tool has none.
+    fn lacks(&self) -> &'static str {
+        "the agent has no use for it"
+    }
+
     /// Whether a long result is kept for the rest of the turn. Else the model gets its beginning
     /// alone.
     fn keeps_long_results(&self) -> bool {
@@ -338,6 +343,14 @@ struct Entry {
     tool: Box<dyn Tool>,
 }
 
+/// Why a turn does not have a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Withheld {
+    /// The agent has no use for it, for this reason.
+    NoUse(&'static str),
+    Refused(policy::Refusal),
+}
+
 /// The tools of a turn. The model is offered exactly the tools it can call.
 #[derive(Clone)]
 pub struct ToolView {
@@ -456,6 +469,18 @@ impl ToolView {
             && self.offered().any(|entry| entry.spec.name == "file_read");
         let outcome = long_results::fit(scope, &entry.spec.name, is_kept, outcome).await;
         outcome.finished(&self.agent.marks())
+    }
+
+    /// Every tool with its risk, and the rule that takes it away.
+    pub(crate) fn ruled(&self) -> impl Iterator<Item = (&str, Risk, Option<Withheld>)> {
+        self.tools.iter().map(|entry| {
+            let withheld = if entry.tool.fits(&self.agent) {
+                self.decide(entry).err().map(Withheld::Refused)
+            } else {
+                Some(Withheld::NoUse(entry.tool.lacks()))
+            };
+            (entry.spec.name.as_str(), entry.risk, withheld)
+        })
     }
 
     fn offered(&self) -> impl Iterator<Item = &Entry> {

@@ -53,6 +53,10 @@ impl Tool for ReadSkill {
         agent.skills.as_ref().is_none_or(|list| !list.is_empty())
     }
 
+    fn lacks(&self) -> &'static str {
+        "the agent's `skills` is an empty list"
+    }
+
     async fn call(&self, scope: &Scope, arguments: Value) -> Outcome {
         let arguments: Arguments = match serde_json::from_value(arguments) {
             Ok(arguments) => arguments,

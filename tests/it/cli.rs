@@ -339,6 +339,7 @@ async fn route_explain_tells_every_rule_and_the_winner() {
     default      default_agent       main: not needed
 
     model: demo (no other model is set)
+    tools, skills, memory and limits: told once the gateway or a chat has run in this home
     ");
     run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent ada\n").await;
     let pinned = run(

@@ -228,3 +228,56 @@ async fn colours_are_for_terminals_and_for_those_who_ask() {
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
+
+/// Every value with the line behind it; of secrets only whether they are there.
+#[tokio::test]
+async fn settings_are_shown_with_their_source() {
+    let home = fresh_home().await;
+    let config = "switch = \"separate\"\n[telegram]\ntoken = { env = \"A_TOKEN\" }\n[agents.rose]\nmodel = \"demo\"\n";
+    std::fs::write(home.path().join("config.toml"), config).expect("writes");
+    let shown = run(home.path(), &["config", "show"]).await;
+    assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
+    for line in [
+        "switch = \"separate\"  (config.toml:1)",
+        "group_sessions = \"per-user\"  (default)",
+        "telegram.token = not set  (environment variable A_TOKEN, config.toml:3)",
+        "agents.rose.model = \"demo\"  (config.toml:5)",
+        "agents.rose.name = \"Rose\"  (default)",
+        "agents.main.model = \"demo\"  (default_model, default)",
+    ] {
+        assert!(
+            shown.stdout.lines().any(|told| told == line),
+            "{line}\n{}",
+            shown.stdout
+        );
+    }
+    assert!(!shown.stdout.contains("agents.rose.emoji"), "it is not set");
+    let rose = run(home.path(), &["config", "show", "agents.rose"])
+        .await
+        .stdout;
+    assert!(rose.lines().all(|line| line.starts_with("agents.rose.")));
+    assert!(rose.contains("agents.rose.emoji: not set"), "{rose}");
+    let one = run(home.path(), &["config", "show", "switch", "--json"]).await;
+    assert_json_snapshot!(serde_json::from_str::<Value>(&one.stdout).expect("JSON"), @r#"
+    [
+      {
+        "key": "switch",
+        "value": "separate",
+        "source": "file",
+        "line": 1,
+        "from": null
+      }
+    ]
+    "#);
+    let unknown = run(home.path(), &["config", "show", "agents.rosse"]).await;
+    assert_eq!(unknown.code, 2);
+    assert_snapshot!(unknown.stderr, @"error: no setting is called `agents.rosse`. Did you mean `agents.rose`?");
+    std::fs::write(home.path().join("config.toml"), "zzz = 1\n").expect("writes");
+    let broken = run(home.path(), &["config", "show"]).await;
+    assert_eq!((broken.code, broken.stdout.as_str()), (1, ""));
+    assert!(
+        broken.stderr.contains("unknown key `zzz`"),
+        "{}",
+        broken.stderr
+    );
+}

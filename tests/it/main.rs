@@ -1,5 +1,6 @@
 //! All integration tests in one binary: it links once and shares its support code.
 
+mod abilities;
 mod access;
 mod aimock;
 mod ask;
@@ -67,6 +68,7 @@ mod said;
 mod sandbox;
 mod security_check;
 mod separate;
+mod sessions;
 mod shape;
 mod shell;
 mod shell_json;

@@ -34,7 +34,7 @@ async fn run_in(home: &Path, environment: &[(&str, &str)], arguments: &[&str]) -
 async fn help_lists_every_verb() {
     let home = tempfile::tempdir().expect("a folder");
     let help = run(home.path(), &["--help"]).await.stdout;
-    assert_snapshot!(help, @r#"
+    assert_snapshot!(help, @"
     One bot, a room for every agent: a chat gateway that gives each topic to its own
     agent.
 
@@ -45,7 +45,7 @@ async fn help_lists_every_verb() {
       chat         Talk to the agents in this terminal
       ask          Ask one question and print the answer, for scripts
       init         Write a home folder with three agents; existing files are kept
-      config       Check config.toml; print a schema of it for editors
+      config       Check config.toml, show every setting, print a schema for editors
       route        Explain who answers where
       agent        List, add, change and remove agents [alias: agents]
       skill        List skills, and check how they are written [alias: skills]
@@ -53,6 +53,7 @@ async fn help_lists_every_verb() {
       recall       Search memories: those of an agent, or the global ones
       memory       List, export and import memories [alias: memories]
       pair         Let people in by their code, list them, take it back
+      sessions     List, show, search, copy and move conversations [alias: session]
       security     Look for things that are more open than they may seem
       failed       List messages that could not be delivered, resend or drop them
       usage        Show tokens and costs by agent, place, person and model
@@ -77,7 +78,7 @@ async fn help_lists_every_verb() {
       parlor chat                      talk to the agents in this terminal
       parlor run                       connect to Telegram and Discord
       parlor help agent                the verbs for agents
-    "#);
+    ");
     assert_eq!(run(home.path(), &["help"]).await.stdout, help);
     assert_eq!(run(home.path(), &["frobnicate"]).await.code, 2);
 }
@@ -224,9 +225,9 @@ async fn habits_get_a_hint() {
     error: there is no `parlor start`
     hint: `parlor run` starts the gateway
     ");
-    assert_snapshot!(told(&["config", "show"]).await, @"
-    error: there is no `parlor config show`
-    hint: the config is the file config.toml in the home folder; edit it, then run `parlor config check`
+    assert_snapshot!(told(&["config", "set"]).await, @"
+    error: there is no `parlor config set`
+    hint: `parlor config show` shows every setting; to change one, edit config.toml in the home folder, then run `parlor config check`
     ");
     assert!(told(&["agnet"]).await.contains("agent"), "a near miss");
 }
@@ -403,6 +404,18 @@ async fn shells_complete_verbs_agents_and_places() {
     check(
         &["parlor", "route", "explain", "local:"],
         &["local:home:garden"],
+    )
+    .await;
+    for verb in ["show", "fork", "new", "move", "export"] {
+        check(
+            &["parlor", "sessions", verb, "local:"],
+            &["local:home:garden"],
+        )
+        .await;
+    }
+    check(
+        &["parlor", "config", "show", "agents.rose.l"],
+        &["agents.rose.limits"],
     )
     .await;
     check(&["parlor", "agent", "restore", "ada"], &[]).await;

@@ -189,6 +189,21 @@ async fn the_json_page_names_every_field() {
         ],
     )
     .await;
+    let list = checked(home, "sessions list", &[]).await;
+    assert_eq!(list[0]["place"]["name"], "Closed");
+    assert_eq!(list[0]["undelivered"], 2);
+    let shown = checked(home, "sessions show", &["Roses", "--raw"]).await;
+    assert_eq!(shown["messages"][0]["person"]["name"], "Bob");
+    let shown = checked(home, "sessions show", &["Closed", "--raw"]).await;
+    assert_eq!(shown["session"]["pin"]["set_by"]["name"], "Alice");
+    checked(home, "sessions search", &["hello"]).await;
+    let file = home.join("roses.md").display().to_string();
+    checked(home, "sessions export", &["Roses", "--out", &file]).await;
+    checked(home, "sessions fork", &["Roses"]).await;
+    checked(home, "sessions new", &["Roses"]).await;
+    let to = "telegram:topic:-1001234:103";
+    checked(home, "sessions move", &["Roses", to]).await;
+    checked(home, "config show", &["agents.rose"]).await;
     checked(home, "remember", &["Lunch is at noon"]).await;
     let failed = checked(home, "failed list", &[]).await;
     assert_eq!(failed[0]["place"]["name"], "Closed");

@@ -107,12 +107,19 @@ pub enum Scope<'a> {
 impl Scope<'_> {
     /// Which memories are visible, in words.
     pub(super) fn in_words(&self) -> String {
+        self.parts().join(", ")
+    }
+
+    /// The same, kind by kind.
+    pub(crate) fn parts(&self) -> Vec<String> {
         let clause = Clause::of(*self);
         let mut parts = Vec::new();
         if let Scope::Of(agent, _) | Scope::PrivateOf(agent, _) | Scope::RecalledBy(agent, _) = self
         {
-            parts.push(format!("memories of {}", agent.name));
+            let own = clause.has_private;
+            parts.extend(own.then(|| format!("memories of {}", agent.name)));
             let others = agent.memory.read_from.iter();
+            let others = others.filter(|peer| clause.owners.contains(&peer.uid));
             let others = others.filter_map(|peer| peer.folder.file_name()?.to_str());
             parts.extend(others.map(|id| format!("memories of {id} (read_memory_from)")));
         }
@@ -122,7 +129,7 @@ impl Scope<'_> {
         if clause.has_global {
             parts.push("global memories".to_owned());
         }
-        parts.join(", ")
+        parts
     }
 }
 

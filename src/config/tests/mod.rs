@@ -30,7 +30,7 @@ fn report(text: &str) -> String {
         .to_string()
 }
 
-fn config(text: &str) -> Config {
+pub(super) fn config(text: &str) -> Config {
     drafted(text)
         .finish()
         .unwrap_or_else(|report| panic!("{report}"))

@@ -307,6 +307,21 @@ pub(crate) fn append_sent(
     Ok(id)
 }
 
+/// Writes down the names of the tools behind an agent's message, each as often as it was called.
+pub(crate) fn tell_tools(
+    tx: &Transaction<'_>,
+    message: i64,
+    tools: &[String],
+) -> rusqlite::Result<()> {
+    if tools.is_empty() {
+        return Ok(());
+    }
+    let meta = serde_json::json!({ "v": 1, "kind": "answer", "tools": tools });
+    tx.prepare_cached("UPDATE messages SET meta_json = ?2 WHERE id = ?1")?
+        .execute(params![message, meta.to_string()])
+        .map(drop)
+}
+
 fn explain_last(tx: &Transaction<'_>, meta: &Value) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached("UPDATE messages SET meta_json = ?2 WHERE id = ?1")?;
     statement

@@ -12,12 +12,13 @@ use crate::routing::places;
 /// Replaces the words of a deleted message.
 pub(super) const DELETED: &str = "[deleted]";
 
-/// The rows of a single message. The `+` keeps SQLite from searching by place, because a platform
+/// The rows of a single message, also in copies of a conversation at the terminal, whose own
+/// messages have ids of another form. The `+` keeps SQLite from searching by place, because a platform
 /// has most rows of the table.
-const ALONE: &str = "SELECT id FROM messages WHERE written_as = ?1 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2)";
+const ALONE: &str = "SELECT id FROM messages WHERE written_as = ?1 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2 OR key GLOB 'local:*')";
 /// The rows of a message together with others sent with it, such as an album.
 const AMONG_OTHERS: &str = "SELECT id FROM messages
-    WHERE instr(trim(written_as), ' ') > 0 AND instr(written_as, ?1) > 0 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2)";
+    WHERE instr(trim(written_as), ' ') > 0 AND instr(written_as, ?1) > 0 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2 OR key GLOB 'local:*')";
 
 /// Blanks the words of these messages of a platform, in every conversation. Summaries that cover
 /// them are deleted. Messages taken as one share a row, and lose all their words. Returns the number

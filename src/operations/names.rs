@@ -4,19 +4,18 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use super::Failure;
-use super::json::Named;
+use super::named::Named;
 use crate::access::people;
 use crate::agents::shown_name;
 use crate::config::{Config, People};
-use crate::domain::{AgentId, PersonId, SessionKey};
+use crate::domain::{AgentId, PersonId, SessionKey, nearest};
 use crate::records::transcript;
 use crate::routing::names;
-use crate::storage::Db;
+use crate::storage::{Db, StoreError};
 
 /// Everything in a home that has a name.
-#[derive(Debug, Default)]
-pub(super) struct Names {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
     declared: People,
     agents: HashMap<String, String>,
     people: HashMap<PersonId, String>,
@@ -25,7 +24,7 @@ pub(super) struct Names {
 
 impl Names {
     /// A config with problems names nobody, and its problems are told elsewhere.
-    pub(super) async fn load(db: &Db, config: Option<&Config>) -> Result<Self, Failure> {
+    pub(crate) async fn load(db: &Db, config: Option<&Config>) -> Result<Self, StoreError> {
         let (people, places) = db.read(stored).await?;
         let agents = config
             .map(|config| config.agents.as_slice())
@@ -43,17 +42,17 @@ impl Names {
         })
     }
 
-    pub(super) fn agent(&self, id: &AgentId) -> Named {
+    pub(crate) fn agent(&self, id: &AgentId) -> Named {
         Named::new(id, self.agents.get(id.as_str()).map(String::as_str))
     }
 
     /// The person's own name on the platform, else the name in config.toml.
-    pub(super) fn person(&self, id: &PersonId) -> Named {
+    pub(crate) fn person(&self, id: &PersonId) -> Named {
         Named::new(id, self.name_of_person(id))
     }
 
     /// The topic's or thread's name, or the name of the person in a conversation of their own.
-    pub(super) fn place(&self, key: &SessionKey) -> Named {
+    pub(crate) fn place(&self, key: &SessionKey) -> Named {
         let own = self.places.get(key).map(String::as_str);
         let name = own.or_else(|| match key {
             SessionKey::Local { topic, .. } => topic.as_ref().map(|topic| topic.as_str()),
@@ -62,10 +61,51 @@ impl Names {
         Named::new(key, name)
     }
 
+    /// The person with this id, or the only one with this name.
+    pub(crate) fn find_person(&self, word: &str) -> Result<PersonId, NoPerson> {
+        if let Ok(id) = word.parse() {
+            return Ok(id);
+        }
+        let wanted = word.trim().to_lowercase();
+        let declared = self.declared.all().iter().filter_map(|person| {
+            let main = person.ids.first();
+            main.map(|id| (id, person.name.as_str()))
+        });
+        let known = self.people.iter().map(|(id, name)| (id, name.as_str()));
+        let named: Vec<(&PersonId, &str)> = declared.chain(known).collect();
+        let mut found: Vec<&PersonId> = Vec::new();
+        for (id, name) in &named {
+            let is_new = !found.iter().any(|other| self.declared.is_same(other, id));
+            if name.to_lowercase() == wanted && is_new {
+                found.push(id);
+            }
+        }
+        match found.as_slice() {
+            [id] => Ok((*id).clone()),
+            [] => Err(NoPerson::Unknown {
+                word: word.to_owned(),
+                near: nearest(word, named.iter().map(|(_, name)| *name)).map(str::to_owned),
+            }),
+            several => Err(NoPerson::Several {
+                word: word.to_owned(),
+                ids: several.iter().map(ToString::to_string).collect(),
+            }),
+        }
+    }
+
     fn name_of_person(&self, id: &PersonId) -> Option<&str> {
         let told = self.people.get(id).map(String::as_str);
         told.or_else(|| self.declared.of(id).map(|person| person.name.as_str()))
     }
+}
+
+/// Why no person is meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoPerson {
+    #[error("nobody is called `{word}`{}; an id looks like telegram:12345678", near.as_ref().map(|near| format!(". Did you mean {near}?")).unwrap_or_default())]
+    Unknown { word: String, near: Option<String> },
+    #[error("several people are called `{word}`: {}", ids.join(", "))]
+    Several { word: String, ids: Vec<String> },
 }
 
 type Stored = (HashMap<PersonId, String>, HashMap<SessionKey, String>);
@@ -78,7 +118,7 @@ fn stored(connection: &Connection) -> rusqlite::Result<Stored> {
 }
 
 /// The person whose own conversation a place is.
-fn person_in(key: &SessionKey) -> Option<PersonId> {
+pub(crate) fn person_in(key: &SessionKey) -> Option<PersonId> {
     match key {
         SessionKey::TelegramDm { user, .. }
         | SessionKey::TelegramGroup {

@@ -1,0 +1,310 @@
+//! Sessions and transcripts for people.
+//!
+//! Words of a message are indented or quoted, so that nobody's words look like the head of another
+//! message.
+
+use std::fmt::Write;
+
+use crate::cli::Failure;
+use crate::cli::table::{Column, table};
+use crate::operations::named::Named;
+use crate::operations::session_list::Listed;
+use crate::operations::session_state::{
+    LastTurn, ModelOverride, PinState, SessionState, Unfinished,
+};
+use crate::operations::transcripts::{Hit, Kind, Line};
+
+/// Letters of a message that a search shows.
+const SHOWN_CHARS: usize = 300;
+/// People that a row of the list names.
+const MOST_PEOPLE: usize = 3;
+
+pub(super) fn list(sessions: &[Listed]) -> String {
+    if sessions.is_empty() {
+        return "There are no such sessions.".into();
+    }
+    let columns = [
+        Column::Words("PLACE"),
+        Column::Words("AGENT"),
+        Column::Words("PEOPLE"),
+        Column::Number("MESSAGES"),
+        Column::Words("LAST"),
+        Column::Words("OPEN"),
+    ];
+    let row = |session: &Listed| {
+        [
+            session.place.text(),
+            format!("{}: {}", session.agent.text(), short(&session.rule)),
+            people(&session.people),
+            session.messages.to_string(),
+            session
+                .last_active_at
+                .map_or_else(|| "-".to_owned(), |at| at.to_string()),
+            open(session.waiting, session.unanswered, session.undelivered)
+                .unwrap_or_else(|| "-".into()),
+        ]
+    };
+    table(columns, sessions.iter().map(row).collect())
+}
+
+/// The rule without the place, which stands beside it anyway.
+fn short(rule: &str) -> String {
+    if rule.starts_with("pin") {
+        return "pin".into();
+    }
+    let is_kept = |(at, word): &(usize, &str)| *at == 0 || !word.contains(':');
+    let words = rule.split(' ').enumerate().take_while(is_kept);
+    words.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+}
+
+fn people(people: &[Named]) -> String {
+    let mut names: Vec<String> = people.iter().take(MOST_PEOPLE).map(Named::text).collect();
+    match people.len().saturating_sub(MOST_PEOPLE) {
+        0 => {}
+        more => names.push(format!("{more} more")),
+    }
+    match names.is_empty() {
+        true => "-".into(),
+        false => names.join(", "),
+    }
+}
+
+/// `1 waiting, 2 undelivered`; none where nothing is open.
+fn open(waiting: i64, unanswered: i64, undelivered: i64) -> Option<String> {
+    let parts = [
+        (waiting, "waiting"),
+        (unanswered, "unanswered"),
+        (undelivered, "undelivered"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// `1 message`.
+pub(super) fn messages(count: usize) -> String {
+    match count {
+        1 => "1 message".into(),
+        count => format!("{count} messages"),
+    }
+}
+
+/// The head of a session, a line for each fact.
+pub(super) fn state(state: &SessionState) -> String {
+    let facts = [
+        Some(state.place.text()),
+        Some(format!(
+            "agent: {}, because of {}",
+            state.agent.text(),
+            state.rule
+        )),
+        state.pin.as_ref().map(pin),
+        state
+            .opened
+            .as_ref()
+            .map(|opened| format!("opened: by {} on {}", opened.by.text(), opened.at)),
+        state
+            .locked
+            .then(|| "locked: only owners and admins may use /agent here".to_owned()),
+        state
+            .require_mention
+            .map(|required| format!("require_mention: {required}")),
+        Some(format!("model: {}", state.model)),
+        state.model_override.as_ref().map(model),
+        Some(format!(
+            "conversation: {}, {}",
+            state.conversation,
+            messages(usize::try_from(state.messages).unwrap_or(0))
+        )),
+        (!state.people.is_empty()).then(|| format!("people: {}", people(&state.people))),
+        Some(format!("first seen: {}", state.first_seen_at)),
+        state.last_active_at.map(|at| format!("last active: {at}")),
+        open(state.waiting, state.unanswered, state.undelivered)
+            .map(|open| format!("open: {open}")),
+    ];
+    let unfinished = state.unfinished.iter().map(unfinished);
+    let last = state.last_turn.iter().map(last_turn);
+    let facts = facts.into_iter().flatten().chain(unfinished).chain(last);
+    facts.collect::<Vec<_>>().join("\n")
+}
+
+fn pin(pin: &PinState) -> String {
+    let once = if pin.once { " for one message" } else { "" };
+    let counts = if pin.counts {
+        ""
+    } else {
+        "; it does not count: the agent is gone or not open to the people here"
+    };
+    format!(
+        "pin: {}{once}, set by {} on {}{counts}",
+        pin.agent.text(),
+        pin.set_by.text(),
+        pin.set_at
+    )
+}
+
+fn model(chosen: &ModelOverride) -> String {
+    let counts = if chosen.counts {
+        ""
+    } else {
+        "; it does not count: the agent may not use it any more"
+    };
+    format!(
+        "model override: {}, set by {} on {}{counts}",
+        chosen.model,
+        chosen.set_by.text(),
+        chosen.set_at
+    )
+}
+
+fn unfinished(turn: &Unfinished) -> String {
+    let state = if turn.parked { "parked" } else { "unfinished" };
+    format!(
+        "{state} turn: {} since {}, called {}",
+        turn.agent.text(),
+        turn.started_at,
+        turn.tools.join(", ")
+    )
+}
+
+fn last_turn(turn: &LastTurn) -> String {
+    let agent = turn
+        .agent
+        .as_ref()
+        .map_or("an agent that is gone".into(), Named::text);
+    format!(
+        "last turn: {agent} with {}, {}, {}, because of {}",
+        turn.model, turn.outcome, turn.ended_at, turn.rule
+    )
+}
+
+/// Who said what, oldest first.
+pub(super) fn transcript(lines: &[Line]) -> Result<String, Failure> {
+    if lines.is_empty() {
+        return Ok("Nothing has been said since the last /new.".into());
+    }
+    let mut parts = Vec::new();
+    let mut conversation = lines.first().map(|line| line.conversation);
+    for line in lines {
+        if conversation.replace(line.conversation) != Some(line.conversation) {
+            parts.push(format!("--- conversation {} ---", line.conversation));
+        }
+        parts.push(one(line)?);
+    }
+    Ok(parts.join("\n\n"))
+}
+
+fn one(line: &Line) -> Result<String, Failure> {
+    let mut text = match line.kind {
+        Kind::Handoff | Kind::Gateway => {
+            return Ok(format!(
+                "{} · {}\n{}{}",
+                line.writer(),
+                line.at,
+                indented(&line.words()),
+                raw(line)?
+            ));
+        }
+        Kind::Person | Kind::Agent => format!("{} · {}", line.writer(), line.at),
+    };
+    for tool in &line.tools {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "\n  (called {tool})");
+    }
+    Ok(format!("{text}\n{}{}", indented(&line.words()), raw(line)?))
+}
+
+fn raw(line: &Line) -> Result<String, Failure> {
+    Ok(match &line.raw {
+        Some(raw) => format!("\n  raw: {}", serde_json::to_string(raw)?),
+        None => String::new(),
+    })
+}
+
+fn indented(words: &str) -> String {
+    let lines = words.lines().map(|line| format!("  {line}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The transcript as a page.
+pub(super) fn markdown(state: &SessionState, lines: &[Line]) -> Result<String, Failure> {
+    let mut text = format!(
+        "# {}\n\nAgent: {}\n",
+        state.place.text(),
+        state.agent.text()
+    );
+    let mut conversation = None;
+    for line in lines {
+        if conversation.replace(line.conversation) != Some(line.conversation) {
+            let _ = write!(text, "\n## Conversation {}\n", line.conversation);
+        }
+        let _ = write!(text, "\n### {} · {}\n\n", line.writer(), line.at);
+        for tool in &line.tools {
+            let _ = write!(text, "*called {tool}*\n\n");
+        }
+        for words in line.words().lines() {
+            let _ = writeln!(text, "{}", format!("> {words}").trim_end());
+        }
+        if let Some(raw) = &line.raw {
+            let raw = serde_json::to_string_pretty(raw)?;
+            let _ = write!(text, "\n{}\n", fenced(&raw));
+        }
+    }
+    Ok(text)
+}
+
+/// JSON in a fence that no text inside can close.
+fn fenced(json: &str) -> String {
+    let longest = json.split(|letter| letter != '`').map(str::len).max();
+    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    format!("{fence}json\n{json}\n{fence}")
+}
+
+pub(super) fn json_lines(lines: &[Line]) -> Result<String, Failure> {
+    let lines: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
+    Ok(lines?.join("\n"))
+}
+
+/// Messages that were found.
+pub(super) fn hits(hits: &[Hit]) -> String {
+    if hits.is_empty() {
+        return "Nothing with these words was said.".into();
+    }
+    let one = |hit: &Hit| {
+        let words = hit.line.words();
+        let cut: String = words.chars().take(SHOWN_CHARS).collect();
+        let dots = if cut.len() < words.len() { " …" } else { "" };
+        format!(
+            "{} · {} · {}\n{}{dots}",
+            hit.place.text(),
+            hit.line.writer(),
+            hit.line.at,
+            indented(&cut)
+        )
+    };
+    hits.iter().map(one).collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_shortened_where_the_place_stands_beside_them() {
+        let check = |rule, expected: &str| assert_eq!(short(rule), expected);
+        check(
+            "bindings[0]: exact topic telegram:topic:-100:7",
+            "bindings[0]: exact topic",
+        );
+        check("pin set by telegram:5", "pin");
+        check("default_agent", "default_agent");
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_any_in_it() {
+        assert!(fenced("{}").starts_with("```json\n"));
+        assert!(fenced("{\"text\":\"````\"}").starts_with("`````json\n"));
+    }
+}

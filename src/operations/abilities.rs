@@ -1,0 +1,291 @@
+//! What a turn of an agent would get for a person in a place: tools, skills, memories and limits,
+//! each with the setting behind it.
+//!
+//! The same code as in a turn decides: the tools come from the view that a turn has, memories from
+//! the scope of a recall.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::access::Role;
+use crate::agents::memory::Scope;
+use crate::agents::{Agent, Memories, Reader, Skills};
+use crate::answering::{read_in, toolbox};
+use crate::clock::now_ms;
+use crate::config::settings::{Setting, Settings, Source};
+use crate::config::{Config, DefaultVisibility};
+use crate::domain::{Labels, PersonId, SessionKey};
+use crate::records::ledger::{self, Spender};
+use crate::records::transcript;
+use crate::records::view::View;
+use crate::storage::{Db, StoreError};
+use crate::tools::Withheld;
+use crate::tools::policy::Refusal;
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Abilities {
+    pub(crate) tools: Vec<ToolRight>,
+    pub(crate) skills: SkillRights,
+    pub(crate) memory: MemoryRight,
+    pub(crate) budgets: Vec<Budget>,
+}
+
+/// A setting that decides something.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Cause {
+    pub(crate) setting: String,
+    pub(crate) source: Source,
+    /// The line in config.toml.
+    pub(crate) line: Option<usize>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ToolRight {
+    pub(crate) tool: String,
+    pub(crate) risk: &'static str,
+    /// The rule that takes the tool away; absent: the model is offered it.
+    pub(crate) refused: Option<String>,
+    pub(crate) because: Option<Cause>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SkillRights {
+    pub(crate) readable: Vec<SkillRight>,
+    pub(crate) left_out: Vec<SkillRight>,
+    pub(crate) because: Option<Cause>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SkillRight {
+    pub(crate) skill: String,
+    /// `pool` or `local`.
+    pub(crate) origin: String,
+    pub(crate) reason: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct MemoryRight {
+    pub(crate) on: bool,
+    /// What comes up by itself; empty where recall is off.
+    pub(crate) recalls: Vec<String>,
+    /// What the agent finds when it looks.
+    pub(crate) searches: Vec<String>,
+    /// Who sees what is saved here, unless something else is asked for.
+    pub(crate) saves_for: &'static str,
+    pub(crate) because: Option<Cause>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Budget {
+    /// The setting.
+    pub(crate) limit: String,
+    /// Absent: no limit.
+    pub(crate) most: Option<Value>,
+    /// Of a limit of the day.
+    pub(crate) spent_today: Option<Value>,
+    pub(crate) source: Source,
+    pub(crate) line: Option<usize>,
+    /// The other setting that decides.
+    pub(crate) from: Option<String>,
+}
+
+/// The person that a turn would be for.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(crate) person: PersonId,
+    pub(crate) role: Role,
+    pub(crate) place: SessionKey,
+}
+
+/// What a turn of this agent would get now.
+pub(crate) async fn abilities(
+    db: &Db,
+    config: &Arc<Config>,
+    settings: &Settings,
+    agent: &Arc<Agent>,
+    asker: &Asker,
+) -> Result<Abilities, StoreError> {
+    let (view, place) = (View::of(config.switch, agent.uid), asker.place.clone());
+    let read =
+        move |connection: &Connection| Ok(read_in(&transcript::history(connection, &place, view)?));
+    let read = db.read(read).await? | Labels::of(asker.role);
+    Ok(Abilities {
+        tools: tools(db, config, settings, agent, asker.role),
+        skills: skills(settings, agent),
+        memory: memory(config, settings, agent, asker, read),
+        budgets: budgets(db, config, settings, agent, asker).await?,
+    })
+}
+
+fn tools(
+    db: &Db,
+    config: &Arc<Config>,
+    settings: &Settings,
+    agent: &Arc<Agent>,
+    role: Role,
+) -> Vec<ToolRight> {
+    let switch = config.switch;
+    let all = toolbox(&Memories::new(db.clone()), db, Arc::new(move || switch));
+    let view = all.view(agent, role);
+    let right = |(tool, risk, withheld): (&str, crate::tools::Risk, Option<Withheld>)| {
+        let because = withheld
+            .as_ref()
+            .and_then(|withheld| deciding(agent, tool, withheld));
+        ToolRight {
+            tool: tool.to_owned(),
+            risk: risk.as_str(),
+            because: because.and_then(|setting| cause(settings, &setting)),
+            refused: withheld.map(|withheld| match withheld {
+                Withheld::NoUse(reason) => reason.to_owned(),
+                Withheld::Refused(refusal) => refusal.to_string(),
+            }),
+        }
+    };
+    view.ruled().map(right).collect()
+}
+
+/// The setting behind a refusal; none for rules that no setting changes.
+fn deciding(agent: &Agent, tool: &str, withheld: &Withheld) -> Option<String> {
+    let own = |key: &str| format!("agents.{}.{key}", agent.id);
+    Some(match withheld {
+        Withheld::NoUse(_) if tool == "skill" => own("skills"),
+        Withheld::NoUse(_) => own("memory"),
+        Withheld::Refused(refusal) => match refusal {
+            Refusal::ProfileAllows { profile } => format!("risk_profiles.{profile}.allow"),
+            Refusal::ProfileDenies { profile } => format!("risk_profiles.{profile}.deny"),
+            Refusal::ProfileRisk { profile, .. } => format!("risk_profiles.{profile}.max_risk"),
+            Refusal::AgentAllows => own("tools.allow"),
+            Refusal::AgentDenies => own("tools.deny"),
+            Refusal::AgentRisk { .. } => own("max_risk"),
+            Refusal::Ceiling { role, .. } => format!("access.tools.{role}"),
+            Refusal::Parent(_)
+            | Refusal::ForEverybody { .. }
+            | Refusal::Depth
+            | Refusal::Hops
+            | Refusal::Silent
+            | Refusal::Task
+            | Refusal::Untrusted { .. } => return None,
+        },
+    })
+}
+
+pub(crate) fn cause(settings: &Settings, key: &str) -> Option<Cause> {
+    let setting = settings.get(key)?;
+    Some(Cause {
+        setting: setting.key.clone(),
+        source: setting.source,
+        line: setting.line,
+    })
+}
+
+fn skills(settings: &Settings, agent: &Agent) -> SkillRights {
+    let skills = Skills::load(agent);
+    let readable = skills.readable.iter().map(|skill| SkillRight {
+        skill: skill.name.clone(),
+        origin: skill.origin.to_string(),
+        reason: skill.because.to_string(),
+    });
+    let left_out = skills.left_out.iter().map(|skill| SkillRight {
+        skill: skill.name.clone(),
+        origin: skill.origin.to_string(),
+        reason: skill.reason.to_string(),
+    });
+    SkillRights {
+        readable: readable.collect(),
+        left_out: left_out.collect(),
+        because: cause(settings, &format!("agents.{}.skills", agent.id)),
+    }
+}
+
+fn memory(
+    config: &Config,
+    settings: &Settings,
+    agent: &Agent,
+    asker: &Asker,
+    read: Labels,
+) -> MemoryRight {
+    let is_on = agent.memory.is_on;
+    let ids = config.access.people.ids_of(&asker.person);
+    let reader = Reader::new(&asker.person, ids, &asker.place, asker.role).having_read(read);
+    let recalls = is_on && agent.memory.recall_tokens > 0;
+    let saves_for = match agent.memory.default_visibility {
+        _ if !is_on => "nobody",
+        DefaultVisibility::Apart if asker.place.is_private() => "the person",
+        DefaultVisibility::Apart => "the place",
+        DefaultVisibility::Private => "the agent",
+        DefaultVisibility::Global => "every agent",
+    };
+    let parts = |is_there: bool, scope: Scope<'_>| match is_there {
+        true => scope.parts(),
+        false => Vec::new(),
+    };
+    MemoryRight {
+        on: is_on,
+        recalls: parts(recalls, Scope::RecalledBy(agent, &reader)),
+        searches: parts(is_on, Scope::Of(agent, &reader)),
+        saves_for,
+        because: cause(settings, &format!("agents.{}.memory", agent.id)),
+    }
+}
+
+/// Owners have no limits of their own.
+async fn budgets(
+    db: &Db,
+    config: &Arc<Config>,
+    settings: &Settings,
+    agent: &Agent,
+    asker: &Asker,
+) -> Result<Vec<Budget>, StoreError> {
+    let person = config.access.people.main_id(&asker.person).clone();
+    let uid = agent.uid;
+    let sums = move |connection: &Connection| {
+        let now = now_ms();
+        Ok((
+            ledger::today(connection, &Spender::Agent(uid), now)?,
+            ledger::today(connection, &Spender::Person(person), now)?,
+        ))
+    };
+    let (of_agent, of_person) = db.read(sums).await?;
+    let section = format!("agents.{}.limits", agent.id);
+    let mut all = limits(settings, &section, |name| match name {
+        "tokens_per_day" => Some(json!(of_agent.tokens)),
+        "cost_per_day" => Some(json!(of_agent.cost.to_string())),
+        _ => None,
+    });
+    let role = match asker.role {
+        Role::Guest => Some("guest"),
+        Role::Member | Role::Admin => Some("member"),
+        Role::Owner => None,
+    };
+    if let Some(role) = role {
+        let section = format!("access.limits.{role}");
+        all.extend(limits(settings, &section, |name| {
+            (name == "tokens_per_day").then(|| json!(of_person.tokens))
+        }));
+    }
+    Ok(all)
+}
+
+fn limits(
+    settings: &Settings,
+    section: &str,
+    spent: impl Fn(&str) -> Option<Value>,
+) -> Vec<Budget> {
+    let found = settings.below(section).unwrap_or_default();
+    let budget = |setting: &&Setting| Budget {
+        limit: setting.key.clone(),
+        // 0 is no limit.
+        most: setting
+            .value
+            .clone()
+            .filter(|most| most.as_f64() != Some(0.0)),
+        spent_today: spent(setting.key.rsplit('.').next().unwrap_or_default()),
+        source: setting.source,
+        line: setting.line,
+        from: setting.from.clone(),
+    };
+    found.iter().map(budget).collect()
+}

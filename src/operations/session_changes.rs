@@ -1,0 +1,366 @@
+//! Changes of sessions: a conversation begun anew, copied to the terminal, or moved to another
+//! place. Each is one transaction with its entry in the audit.
+//!
+//! A running gateway remembers pins and chosen models. A change of those is refused beside a gateway
+//! of another process. The gateway itself may call the same functions, and then forgets what it
+//! remembers about the places of the result.
+
+use rusqlite::{Connection, Transaction};
+use serde::Serialize;
+
+use super::house::House;
+use super::named::Named;
+use crate::access::Standing;
+use crate::agents::agent_rows;
+use crate::channels::local;
+use crate::config::ModelRef;
+use crate::domain::{AgentId, LocalName, Origin, SessionKey};
+use crate::records::audit::{self, Action, Actor, Change};
+use crate::records::sessions::{self, Used};
+use crate::records::{model_overrides, transcript};
+use crate::routing::places::Twin;
+use crate::routing::{Pin, Visit, pins, places};
+use crate::storage::{Db, StoreError};
+
+/// The room of the terminal that forks go to.
+const FORK_ROOM: &str = "home";
+/// Names that are tried for a fork.
+const MOST_NAMES: u32 = 1000;
+
+/// The process that makes the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Maker {
+    /// The gateway itself, or a process while no gateway runs.
+    Alone,
+    /// Another process beside a running gateway.
+    BesideGateway,
+}
+
+/// Who changes, from where, and when.
+#[derive(Debug, Clone)]
+pub(crate) struct By {
+    pub(crate) actor: Actor,
+    pub(crate) maker: Maker,
+    pub(crate) now: i64,
+}
+
+/// Why nothing was changed, for people.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChangeError {
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Refused(#[from] Refused),
+}
+
+/// A change that cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("nothing was ever said in {0}")]
+    Unused(SessionKey),
+    #[error("there is no conversation in {0} since the last /new")]
+    Empty(SessionKey),
+    #[error(
+        "{0} has a conversation of its own; begin a new one there first, with `parlor sessions new {0}`"
+    )]
+    Taken(SessionKey),
+    #[error("{0} is in use already; name another place with --to")]
+    InUse(SessionKey),
+    #[error(
+        "a message in {0} is still being answered; try again when it is done, or stop it there with /stop"
+    )]
+    Busy(SessionKey),
+    #[error(
+        "a gateway is running, and it remembers the agent or the model that was chosen in {0}; stop the gateway first, or use /new or /agent in the place itself"
+    )]
+    Remembered(SessionKey),
+    #[error("{0} is a place of the gateway's own; only places of people can be changed")]
+    Internal(SessionKey),
+    #[error("{0} is the same place")]
+    Same(SessionKey),
+    #[error("a fork is a place of the terminal, such as local:home:fork")]
+    NotLocal,
+    #[error(
+        "{agent} is not open to you at the terminal: {reason}. Add \"owner\" to `who` under [agents.{agent}]"
+    )]
+    Closed { agent: AgentId, reason: String },
+}
+
+type Changed<T> = rusqlite::Result<Result<T, Refused>>;
+
+/// A conversation that was begun anew.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Renewed {
+    pub(crate) place: Named,
+    /// The number of the new conversation.
+    pub(crate) conversation: i64,
+    /// Messages of the conversation before. They stay in the store.
+    pub(crate) messages: i64,
+    /// The model chosen with /model, which went with the conversation.
+    pub(crate) model: Option<String>,
+}
+
+/// A conversation that was copied.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Forked {
+    pub(crate) from: Named,
+    pub(crate) to: Named,
+    pub(crate) agent: Named,
+    pub(crate) messages: usize,
+    /// Chosen with /model.
+    pub(crate) model: Option<String>,
+    /// The line that goes on with the fork.
+    pub(crate) command: String,
+}
+
+/// A conversation that was moved.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct MovedTo {
+    pub(crate) from: Named,
+    pub(crate) to: Named,
+    pub(crate) messages: usize,
+    /// The agent of the pin that followed.
+    pub(crate) pinned: Option<Named>,
+    /// Chosen with /model.
+    pub(crate) model: Option<String>,
+}
+
+/// Begins a new conversation, as /new does.
+pub(crate) async fn renew(
+    db: &Db,
+    house: &House,
+    place: SessionKey,
+    by: By,
+) -> Result<Renewed, ChangeError> {
+    let house = house.clone();
+    let write = move |tx: &Transaction<'_>| renewed(tx, &house, &place, &by);
+    Ok(db.write(write).await??)
+}
+
+/// Copies a conversation to a place of the terminal, where the same agent goes on with it.
+pub(crate) async fn fork(
+    db: &Db,
+    house: &House,
+    from: SessionKey,
+    to: Option<SessionKey>,
+    by: By,
+) -> Result<Forked, ChangeError> {
+    let house = house.clone();
+    let write = move |tx: &Transaction<'_>| forked(tx, &house, &from, to, &by);
+    Ok(db.write(write).await??)
+}
+
+/// Moves everything said in a place to another, with its pin and its model.
+pub(crate) async fn move_to(
+    db: &Db,
+    house: &House,
+    from: SessionKey,
+    to: SessionKey,
+    by: By,
+) -> Result<MovedTo, ChangeError> {
+    let house = house.clone();
+    let write = move |tx: &Transaction<'_>| moved(tx, &house, &from, &to, &by);
+    Ok(db.write(write).await??)
+}
+
+fn renewed(tx: &Transaction<'_>, house: &House, key: &SessionKey, by: &By) -> Changed<Renewed> {
+    let place = match source(tx, key)? {
+        Ok(place) => place,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let messages = sessions::messages(tx, &place)?;
+    if messages == 0 {
+        return Ok(Err(Refused::Empty(key.clone())));
+    }
+    let model = model_overrides::load(tx, key)?;
+    if model.is_some() && by.maker == Maker::BesideGateway {
+        return Ok(Err(Refused::Remembered(key.clone())));
+    }
+    model_overrides::clear(tx, key)?;
+    transcript::start_anew(tx, key, by.now)?;
+    let conversation = place.conversation + 1;
+    let change = Change::new(Action::NewConversation).at(key);
+    let change = change.from(place.conversation).to(conversation);
+    audit::note(tx, &by.actor, &change, by.now)?;
+    Ok(Ok(Renewed {
+        place: house.names.place(key),
+        conversation,
+        messages,
+        model: model.as_ref().map(ModelRef::to_string),
+    }))
+}
+
+fn forked(
+    tx: &Transaction<'_>,
+    house: &House,
+    from: &SessionKey,
+    to: Option<SessionKey>,
+    by: &By,
+) -> Changed<Forked> {
+    let place = match source(tx, from)? {
+        Ok(place) if sessions::messages(tx, &place)? > 0 => place,
+        Ok(_) => return Ok(Err(Refused::Empty(from.clone()))),
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let agent = house.holder(tx, &place)?.agent;
+    // An agent that is new in the config may have no row yet.
+    agent_rows::add(tx, std::slice::from_ref(&agent), by.now)?;
+    let uid = agent_rows::uid_of(tx, &agent)?;
+    let (Some(to), Some(uid)) = (target(tx, to, &agent)?, uid) else {
+        return Ok(Err(Refused::NotLocal));
+    };
+    let SessionKey::Local { room, topic } = &to else {
+        return Ok(Err(Refused::NotLocal));
+    };
+    // A place without a row is one that no gateway remembers anything about.
+    if places::id(tx, &to)?.is_some() {
+        return Ok(Err(Refused::InUse(to)));
+    }
+    if let Err(refused) = is_open_at_the_terminal(house, &agent, &to) {
+        return Ok(Err(refused));
+    }
+    let new = places::ensure(tx, &to, by.now)?;
+    let twin = Twin { old: place.id, new };
+    transcript::touch(tx, &to, by.now)?;
+    let messages = transcript::copy(tx, twin)?;
+    transcript::append_mark(tx, &to, None, &forked_line(from), by.now)?;
+    model_overrides::copy(tx, twin)?;
+    let pin = Pin {
+        agent: agent.clone(),
+        once: false,
+        set_by: local::person(),
+        set_by_name: Some(local::person_name()),
+        set_at: by.now,
+    };
+    pins::set(tx, &to, uid, &pin, by.now)?;
+    let change = Change::new(Action::Fork).at(from).to(&to);
+    audit::note(tx, &by.actor, &change, by.now)?;
+    let command = chat_command(room, topic.as_ref());
+    let model = model_overrides::load(tx, &to)?;
+    Ok(Ok(Forked {
+        from: house.names.place(from),
+        to: house.names.place(&to),
+        agent: house.agent(&agent),
+        messages,
+        model: model.as_ref().map(ModelRef::to_string),
+        command,
+    }))
+}
+
+fn moved(
+    tx: &Transaction<'_>,
+    house: &House,
+    from: &SessionKey,
+    to: &SessionKey,
+    by: &By,
+) -> Changed<MovedTo> {
+    if from == to {
+        return Ok(Err(Refused::Same(to.clone())));
+    }
+    if to.is_internal() {
+        return Ok(Err(Refused::Internal(to.clone())));
+    }
+    let old = match source(tx, from)? {
+        Ok(place) => place,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let taken = sessions::of(tx, to)?;
+    if let Some(taken) = &taken
+        && sessions::messages(tx, taken)? > 0
+    {
+        return Ok(Err(Refused::Taken(to.clone())));
+    }
+    for place in [Some(&old), taken.as_ref()].into_iter().flatten() {
+        if sessions::is_busy(tx, place.id)? {
+            return Ok(Err(Refused::Busy(place.key.clone())));
+        }
+    }
+    if by.maker == Maker::BesideGateway && sessions::has_settings(tx, old.id)? {
+        return Ok(Err(Refused::Remembered(from.clone())));
+    }
+    let twin = Twin {
+        old: old.id,
+        new: places::ensure(tx, to, by.now)?,
+    };
+    let pinned = pins::from_chat(tx, from)?.pin;
+    let model = model_overrides::load(tx, from)?;
+    let messages = transcript::move_all(tx, twin)?;
+    pins::carry(tx, twin)?;
+    model_overrides::carry(tx, twin)?;
+    let change = Change::new(Action::Move).at(from).from(from).to(to);
+    audit::note(tx, &by.actor, &change, by.now)?;
+    Ok(Ok(MovedTo {
+        from: house.names.place(from),
+        to: house.names.place(to),
+        messages,
+        pinned: pinned.map(|pin| house.agent(&pin.agent)),
+        model: model.as_ref().map(ModelRef::to_string),
+    }))
+}
+
+/// The place that is changed or copied.
+fn source(connection: &Connection, key: &SessionKey) -> rusqlite::Result<Result<Used, Refused>> {
+    if key.is_internal() {
+        return Ok(Err(Refused::Internal(key.clone())));
+    }
+    let found = sessions::of(connection, key)?;
+    Ok(found.ok_or_else(|| Refused::Unused(key.clone())))
+}
+
+/// The named place, else the first free one that is called after the agent.
+fn target(
+    connection: &Connection,
+    named: Option<SessionKey>,
+    agent: &AgentId,
+) -> rusqlite::Result<Option<SessionKey>> {
+    if named.is_some() {
+        return Ok(named);
+    }
+    for number in 1..=MOST_NAMES {
+        let name = match number {
+            1 => format!("fork-{agent}"),
+            more => format!("fork-{agent}-{more}"),
+        };
+        let (Ok(room), Ok(topic)) = (FORK_ROOM.parse::<LocalName>(), name.parse::<LocalName>())
+        else {
+            return Ok(None);
+        };
+        let key = SessionKey::Local {
+            room,
+            topic: Some(topic),
+        };
+        if places::id(connection, &key)?.is_none() {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
+
+fn is_open_at_the_terminal(house: &House, agent: &AgentId, to: &SessionKey) -> Result<(), Refused> {
+    let access = &house.config.access;
+    let origin = Origin::new(to.clone(), local::person());
+    let standing = Standing::of(access, &origin.person, false);
+    let visit = Visit {
+        access,
+        origin: &origin,
+        standing: &standing,
+    };
+    let allowed = house.table.may_switch(agent, visit);
+    allowed.map_err(|closed| Refused::Closed {
+        agent: agent.clone(),
+        reason: closed.to_string(),
+    })
+}
+
+fn forked_line(from: &SessionKey) -> String {
+    format!("a copy of the conversation in {from} up to here")
+}
+
+fn chat_command(room: &LocalName, topic: Option<&LocalName>) -> String {
+    let room = match room.as_str() {
+        FORK_ROOM => String::new(),
+        other => format!(" --room {other}"),
+    };
+    let topic = topic.map_or_else(String::new, |topic| format!(" --topic {topic}"));
+    format!("parlor chat{room}{topic}")
+}
