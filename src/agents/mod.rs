@@ -386,6 +386,8 @@ pub(crate) mod tests {
             discord: None,
             providers: Default::default(),
             access: Access::default(),
+            log: crate::config::Log::default(),
+            admin: None,
             memory: config::Memory::default(),
             tools: Default::default(),
             peer_groups: Vec::new(),
