@@ -31,7 +31,8 @@
 //! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `console` (lines
 //! for an operator who watches), `door` (the
 //! HTTP server for calls from outside), `http` (the base of HTTP clients), `open_files` (their
-//! limit), `printable` (text for a terminal), `signing` (tags on buttons), `slots` (shares of scarce
+//! limit), `metrics` (numbers about the
+//! running gateway), `printable` (text for a terminal), `signing` (tags on buttons), `slots` (shares of scarce
 //! things), [`telemetry`] (logs).
 
 mod access;
@@ -51,6 +52,7 @@ pub mod gateway;
 pub mod home;
 mod http;
 pub mod lanes;
+mod metrics;
 pub mod models;
 mod open_files;
 mod printable;

@@ -5,6 +5,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::FutureExt;
 use rusqlite::{Connection, Transaction};
@@ -26,7 +27,8 @@ use crate::config::Access;
 use crate::delivery::Kind;
 use crate::domain::{Addressed, Inbound, Note};
 use crate::lanes::{Arrived, LaneFull};
-use crate::records::inbox::{self, Accepted, Closing, Stored, Waiting};
+use crate::metrics;
+use crate::records::inbox::{self, Accepted, Closing, Seen, Stored, Waiting};
 use crate::routing::{FromChat, Resolved, Route, Visit, names};
 use crate::storage::{Next, Patience, StoreError};
 
@@ -57,6 +59,7 @@ pub(super) async fn receive(
 }
 
 async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sender<()>) {
+    let began = Instant::now();
     let taken = match store(state, batch).await {
         Ok(taken) => taken,
         // Dropping `stored` tells the channel to leave the batch with the platform.
@@ -79,10 +82,19 @@ async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sende
     to_send
         .iter()
         .for_each(|(place, rows)| state.delivery.submit(place, *rows));
+    let seen = Seen {
+        received: Some(began),
+        stored: Some(Instant::now()),
+    };
     let guarded: Vec<_> = accepted
         .into_iter()
-        .map(|accepted| (accepted, state.work.token()))
+        .map(|accepted| (Accepted { seen, ..accepted }, state.work.token()))
         .collect();
+    for (accepted, _) in &guarded {
+        if let Some(platform) = accepted.inbound.origin.key.platform() {
+            metrics::received(platform);
+        }
+    }
     // The channel may have stopped listening meanwhile; the rows are ours now either way.
     let _ = stored.send(());
     for (accepted, guard) in guarded {
@@ -600,7 +612,11 @@ async fn admit(
             let told = commands::not_for_you(context, closed).to_string();
             replies::reply(state, &in_hand.accepted, &told, closing).await
         }
-        Parsed::Talk => submit(state, in_hand, context.route).await,
+        Parsed::Talk => {
+            let agent = context.snapshot.agent_of(context.route);
+            agent.counts.routed(context.route.rule.rank().as_str());
+            submit(state, in_hand, context.route).await
+        }
         Parsed::Command(_) | Parsed::Mistaken(_) if context.inbound.extras.note.is_some() => {
             replies::close(
                 state,

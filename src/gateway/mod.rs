@@ -53,6 +53,7 @@ use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
 use crate::storage::{Db, Remedy, StoreError};
+use crate::telemetry;
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
 
@@ -141,6 +142,7 @@ impl Gateway {
         if checked.config.telegram.is_none() && checked.config.discord.is_none() {
             return Err(StartError::NoChannel(home.path().join("config.toml")));
         }
+        telemetry::follow(home.path(), &checked.config.log);
         let db = Db::open(&home.database()).await?;
         Self::start_with(home, lock, checked, db, None).await
     }

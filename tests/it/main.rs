@@ -46,6 +46,7 @@ mod lifecycle;
 mod limits;
 mod live;
 mod log_reader;
+mod logs;
 mod memory;
 mod menus;
 mod models;
