@@ -26,6 +26,7 @@
 //! - `tenants`: the life of an agent: added, renamed, removed, brought back, taken along.
 //! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
+//! - `admin`: the listener for programs that watch the gateway: metrics, health.
 //! - [`cli`]: the command line, one file per verb.
 //!
 //! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `console` (lines
@@ -36,6 +37,7 @@
 //! things), [`telemetry`] (logs).
 
 mod access;
+mod admin;
 pub mod agents;
 mod answering;
 mod backoff;

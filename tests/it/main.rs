@@ -1,6 +1,7 @@
 //! All integration tests in one binary: it links once and shares its support code.
 
 mod access;
+mod admin;
 mod aimock;
 mod ask;
 mod book;
