@@ -11,6 +11,7 @@ use tracing::Level;
 
 use crate::config::{Currency, Money};
 use crate::domain::{AgentId, Inbound, Role, SessionKey};
+use crate::metrics::{Stage, Stages};
 use crate::printable::printable_line;
 use crate::telemetry;
 
@@ -20,6 +21,7 @@ static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 /// From now on lines go to the terminal, if there is one.
 pub(crate) fn open() {
     IS_WATCHED.store(telemetry::is_seen(), Ordering::Relaxed);
+    telemetry::open_console(is_watched());
 }
 
 /// A person, on a terminal by name.
@@ -75,10 +77,10 @@ pub(crate) fn group_of(place: &SessionKey) -> SessionKey {
 }
 
 /// The end of a turn.
-pub(crate) struct Turn<'a> {
+pub(crate) struct Turn {
     pub(crate) person: Person,
     pub(crate) place: Place,
-    pub(crate) agent: &'a AgentId,
+    pub(crate) agent: AgentId,
     /// As people see the agent: `🌹 Rose`.
     pub(crate) agent_name: String,
     /// The rule in a few words.
@@ -89,7 +91,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) milliseconds: i64,
     pub(crate) tokens: u64,
     pub(crate) cost: Option<Money>,
-    pub(crate) currency: &'a Currency,
+    pub(crate) currency: Currency,
+    pub(crate) stages: Stages,
     pub(crate) reference: i64,
 }
 
@@ -100,9 +103,9 @@ pub(crate) enum TurnEnd {
     Failed,
 }
 
-pub(crate) fn turn(turn: &Turn<'_>) {
+pub(crate) fn turn(turn: &Turn) {
     if is_watched() {
-        return telemetry::console_line(&turn.line());
+        telemetry::console_line(Some(&turn.agent), &turn.line());
     }
     let Turn {
         person,
@@ -113,6 +116,7 @@ pub(crate) fn turn(turn: &Turn<'_>) {
     } = turn;
     let (what, seconds) = (turn.end_in_words(), turn.seconds());
     let cost = turn.cost_in_words();
+    let spent = |stage| turn.stages.get(stage).map(|time| time.as_secs_f64());
     tracing::info!(
         agent.id = %agent,
         session = %place.key,
@@ -121,12 +125,19 @@ pub(crate) fn turn(turn: &Turn<'_>) {
         seconds = %seconds,
         tokens = turn.tokens,
         cost = cost.as_deref(),
+        stored = spent(Stage::Stored),
+        queued = spent(Stage::Queued),
+        slot = spent(Stage::Slot),
+        model = spent(Stage::Model),
+        tools = spent(Stage::Tools),
+        written = spent(Stage::Written),
+        sent = spent(Stage::Sent),
         inbox.id = turn.reference,
         "{agent} {what}"
     );
 }
 
-impl Turn<'_> {
+impl Turn {
     fn line(&self) -> String {
         let end = match self.end {
             TurnEnd::Answered => String::new(),
@@ -182,10 +193,9 @@ fn grouped(number: u64) -> String {
 /// A message was left without an answer.
 pub(crate) fn ignored(person: &Person, place: &Place, reason: &str) {
     if is_watched() {
-        telemetry::console_line(&ignored_line(person, place, reason));
-    } else {
-        tracing::info!(session = %place.key, person = %person.id, "ignored: {reason}");
+        telemetry::console_line(None, &ignored_line(person, place, reason));
     }
+    tracing::info!(session = %place.key, person = %person.id, "ignored: {reason}");
 }
 
 fn ignored_line(person: &Person, place: &Place, reason: &str) -> String {
@@ -198,10 +208,9 @@ fn ignored_line(person: &Person, place: &Place, reason: &str) -> String {
 /// A message met a limit.
 pub(crate) fn over_limit(person: &Person, place: &Place, agent: &AgentId, limit: &str) {
     if is_watched() {
-        telemetry::console_line(&over_limit_line(person, place, agent, limit));
-    } else {
-        tracing::info!(agent.id = %agent, session = %place.key, person = %person.id, "over budget: {limit}");
+        telemetry::console_line(Some(agent), &over_limit_line(person, place, agent, limit));
     }
+    tracing::info!(agent.id = %agent, session = %place.key, person = %person.id, "over budget: {limit}");
 }
 
 fn over_limit_line(person: &Person, place: &Place, agent: &AgentId, limit: &str) -> String {
@@ -215,10 +224,9 @@ fn over_limit_line(person: &Person, place: &Place, agent: &AgentId, limit: &str)
 /// members`.
 pub(crate) fn not_open(person: &Person, role: Role, place: &Place, agent: &AgentId, why: &str) {
     if is_watched() {
-        telemetry::console_line(&not_open_line(person, role, place, agent, why));
-    } else {
-        tracing::info!(agent.id = %agent, session = %place.key, person = %person.id, role = %role, "not answered: {agent} {why}");
+        telemetry::console_line(Some(agent), &not_open_line(person, role, place, agent, why));
     }
+    tracing::info!(agent.id = %agent, session = %place.key, person = %person.id, role = %role, "not answered: {agent} {why}");
 }
 
 fn not_open_line(person: &Person, role: Role, place: &Place, agent: &AgentId, why: &str) -> String {
@@ -256,11 +264,10 @@ impl Decision {
 /// ran out.
 pub(crate) fn decided(person: &Person, decision: Decision, by: Option<&Person>) {
     if is_watched() {
-        telemetry::console_line(&decided_line(person, decision, by));
-    } else {
-        let (what, by) = (decision.in_words(), by.map(|by| by.id.as_str()));
-        tracing::info!(person = %person.id, by, "{} {what}", person.id);
+        telemetry::console_line(None, &decided_line(person, decision, by));
     }
+    let (what, by) = (decision.in_words(), by.map(|by| by.id.as_str()));
+    tracing::info!(person = %person.id, by, "{} {what}", person.id);
 }
 
 fn decided_line(person: &Person, decision: Decision, by: Option<&Person>) -> String {
@@ -279,10 +286,9 @@ fn decided_line(person: &Person, decision: Decision, by: Option<&Person>) -> Str
 pub(crate) fn wants_in(person: &Person, code: &str, has_owner: bool, home: &Path) {
     let command = pair_command(code, has_owner, named_home(home).as_deref());
     if is_watched() {
-        telemetry::console_line(&wants_in_line(person, &command, has_owner));
-    } else {
-        tracing::info!("{} wants in: {command}", person.id);
+        telemetry::console_line(None, &wants_in_line(person, &command, has_owner));
     }
+    tracing::info!("{} wants in: {command}", person.id);
 }
 
 fn wants_in_line(person: &Person, command: &str, has_owner: bool) -> String {
@@ -324,10 +330,9 @@ fn quoted(word: &str) -> String {
 /// A line without names of people and places, the same for all readers.
 pub(crate) fn say(line: &str) {
     if is_watched() {
-        telemetry::console_line(line);
-    } else {
-        tracing::info!("{line}");
+        telemetry::console_line(None, line);
     }
+    tracing::info!("{line}");
 }
 
 /// A platform has accepted the bot, and brings its messages.
@@ -407,11 +412,10 @@ mod tests {
     #[test]
     fn the_lines_of_the_console() {
         let rose = AgentId::parse("rose").unwrap();
-        let currency = Currency::default();
         let ended = |end| Turn {
             person: alice(),
             place: place(Some("Writing"), "telegram:topic:-100:7"),
-            agent: &rose,
+            agent: rose.clone(),
             agent_name: "🌹 Rose".into(),
             rule: "pin".into(),
             why: "pin set by telegram:11".into(),
@@ -419,7 +423,8 @@ mod tests {
             milliseconds: 3249,
             tokens: 1_234_567,
             cost: Some(Money(3343)),
-            currency: &currency,
+            currency: Currency::default(),
+            stages: Stages::default(),
             reference: 12,
         };
         let private = Turn {

@@ -27,15 +27,18 @@
 //! - `operations`: what an operator can look at and change, a function each, for every door.
 //! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
+//! - `admin`: the listener for programs that watch the gateway: metrics, health.
 //! - [`cli`]: the command line, one file per verb.
 //!
 //! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `console` (lines
 //! for an operator who watches), `door` (the
 //! HTTP server for calls from outside), `http` (the base of HTTP clients), `open_files` (their
-//! limit), `printable` (text for a terminal), `signing` (tags on buttons), `slots` (shares of scarce
+//! limit), `metrics` (numbers about the
+//! running gateway), `printable` (text for a terminal), `signing` (tags on buttons), `slots` (shares of scarce
 //! things), [`telemetry`] (logs).
 
 mod access;
+mod admin;
 pub mod agents;
 mod answering;
 mod backoff;
@@ -52,6 +55,7 @@ pub mod gateway;
 pub mod home;
 mod http;
 pub mod lanes;
+mod metrics;
 pub mod models;
 mod open_files;
 mod operations;

@@ -1,50 +1,69 @@
-//! Logs, to stderr. Never message text, never a secret.
+//! Logs, to stderr and to a file. Never message text, never a secret.
 //!
-//! A thread of its own writes the lines, so a reader not reading, as with a full pipe, holds up no
-//! other thread. Lines without room are dropped and counted.
+//! Every line begins with its agent in brackets, or with `[system]`. Threads of their own write the
+//! lines, so a reader not reading, as with a full pipe, holds up no other thread. Lines without room
+//! are dropped and counted.
 
+mod fields;
+mod layer;
+mod line;
 mod lines;
 mod local_time;
+mod log_file;
+mod sinks;
 mod wanted;
 
 use std::any::Any;
+use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, fmt};
+use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
+use crate::config::{Log, LogLevel};
+use crate::domain::AgentId;
+use crate::metrics;
 use crate::printable::printable;
+use fields::Fields;
+use layer::LineLayer;
+use line::Line;
 use local_time::LocalTime;
+use sinks::sinks;
+
+pub(crate) use line::SYSTEM;
+pub(crate) use log_file::earlier as earlier_files;
 
 /// How long the end of the program waits for its last lines to be read.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
 
+/// How to change the level of the running log.
+struct Started {
+    filter: reload::Handle<EnvFilter, Registry>,
+    /// A flag was given, which wins over the config.
+    flag: Option<LevelFilter>,
+}
+
+static STARTED: OnceLock<Started> = OnceLock::new();
+
 /// Starts logging as the verb usually does, unless a flag or `PARLOR_LOG` says otherwise (such as
 /// `debug` or `parlor::routing=debug`). `in_colour` says whether the lines have escapes.
 pub fn start(usual: LevelFilter, flag: Option<LevelFilter>, in_colour: bool) {
-    let wanted = wanted::filter(usual, flag);
-    let lines = fmt::layer()
-        .with_timer(if is_seen() {
-            LocalTime::Short
-        } else {
-            LocalTime::Whole
-        })
-        .with_writer(if in_colour {
-            lines::coloured
-        } else {
-            lines::plain
-        })
-        .with_ansi(in_colour)
-        .with_target(false)
-        .with_filter(wanted);
+    sinks().set_colour(in_colour);
+    let (wanted, filter) = reload::Layer::new(wanted::filter(usual, flag));
+    let lines = LineLayer { sinks: sinks() }.with_filter(wanted);
     let started = tracing_subscriber::registry()
         .with(lines.with_filter(filter_fn(|meta| is_ours(meta.target()))))
         .try_init();
     // A second start in the same process, as in tests, keeps the first.
-    drop(started);
+    if started.is_ok() {
+        let _ = STARTED.set(Started { filter, flag });
+    }
     std::panic::set_hook(Box::new(|panic| {
+        metrics::panicked();
         let at = panic
             .location()
             .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
@@ -57,6 +76,30 @@ pub fn start(usual: LevelFilter, flag: Option<LevelFilter>, in_colour: bool) {
     }));
 }
 
+/// Follows `[log]` of a config, at the start of a gateway and after every change. A file that cannot
+/// be written is told, and stops nothing.
+pub(crate) fn follow(home: &Path, log: &Log) {
+    if let Some(Started { filter, flag }) = STARTED.get()
+        && sinks().is_new_level(log.level)
+    {
+        // Fails only where the subscriber is gone.
+        drop(filter.reload(wanted::filter(level(log.level), *flag)));
+    }
+    if let Err(trouble) = sinks().follow(home, log) {
+        tracing::error!("{trouble}; lines go to stderr only, and the file is tried again");
+    }
+}
+
+fn level(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
 /// A remark about a `PARLOR_LOG` that cannot be meant.
 pub fn misread() -> Option<String> {
     wanted::misread()
@@ -65,14 +108,28 @@ pub fn misread() -> Option<String> {
 /// The last words of the program, printed after all log lines.
 pub fn say(line: &str) {
     lines::stderr().push_last(format!("{}\n", printable(line)).into_bytes());
+    let fields = Fields {
+        message: line.to_owned(),
+        ..Fields::default()
+    };
+    sinks().put_last(&Line {
+        level: Level::ERROR,
+        fields: &fields,
+    });
     flush();
+}
+
+/// From now on a person has the console's lines.
+pub(crate) fn open_console(is_watched: bool) {
+    sinks().set_console(is_watched);
 }
 
 /// A line of the console, between the lines of the log. Words of others inside must be on a single
 /// line.
-pub(crate) fn console_line(line: &str) {
-    let line = format!("{}  {}\n", LocalTime::Short.now(), printable(line));
-    lines::stderr().push(line.into_bytes());
+pub(crate) fn console_line(agent: Option<&AgentId>, line: &str) {
+    let agent = agent.map_or(SYSTEM, AgentId::as_str);
+    let (time, line) = (LocalTime::Short.now(), printable(line));
+    lines::stderr().push(format!("{time} [{agent}] {line}\n").into_bytes());
 }
 
 /// Whether a person sees the lines.
@@ -87,7 +144,7 @@ pub(crate) fn zone() -> String {
 
 /// Returns when all log lines are written, or after a time limit.
 pub fn flush() {
-    lines::stderr().flush_within(LAST_LINES_WITHIN);
+    sinks().flush_within(LAST_LINES_WITHIN);
 }
 
 /// Only a literal of the program. A formatted panic text may quote people, such as a text cut in

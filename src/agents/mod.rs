@@ -10,6 +10,7 @@ use crate::config::{
     Risk, RiskProfile, ToolLimits,
 };
 use crate::domain::{AgentId, AgentUid, Marks, Platform, nearest};
+use crate::metrics::{self, Counts};
 use crate::signing::Signer;
 
 pub mod agent_rows;
@@ -77,6 +78,8 @@ pub struct Agent {
     pub files: Files,
     /// Agents to write to and to give work.
     pub peers: Vec<Colleague>,
+    /// The numbers of the agent.
+    pub(crate) counts: Counts,
 }
 
 /// Another agent of a peer group.
@@ -234,11 +237,12 @@ impl Agent {
             system_prompt: spec.system_prompt.clone(),
             folder: folder_of(home, &spec.id),
             home: home.to_owned(),
-            memory: MemoryRules::new(config, spec, home, uid),
+            memory: MemoryRules::new(config, spec, home, &uid),
             is_default: spec.id == config.default_agent,
             tools: ToolPolicy::new(config, spec),
             files: workspaces.of(&spec.id, &spec.tools.access),
             peers: peers(config, &spec.id),
+            counts: metrics::of_agent(uid(&spec.id), &spec.id),
         }
     }
 
@@ -386,6 +390,8 @@ pub(crate) mod tests {
             discord: None,
             providers: Default::default(),
             access: Access::default(),
+            log: crate::config::Log::default(),
+            admin: None,
             memory: config::Memory::default(),
             tools: Default::default(),
             peer_groups: Vec::new(),

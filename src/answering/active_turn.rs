@@ -14,6 +14,7 @@ use crate::config::ModelRef;
 use crate::delivery::Mark;
 use crate::domain::{Labels, Said};
 use crate::home::Snapshot;
+use crate::metrics::Stages;
 use crate::models::Usage;
 use crate::records::inbox::Accepted;
 use crate::records::journal::{self, AskedMessage, Recall};
@@ -93,6 +94,38 @@ pub(crate) struct ActiveTurn {
     pub(super) allowance: Allowance,
     pub(super) halt: CancellationToken,
     pub(super) lane: LaneView,
+    /// The time so far.
+    pub(super) stages: Stages,
+}
+
+impl Due {
+    /// Log lines of the turn carry its place and its message, and its agent once it is known.
+    pub(super) fn span(&self) -> tracing::Span {
+        span(&self.accepted)
+    }
+}
+
+/// At the highest level, because a log of errors alone names the agent too.
+fn span(accepted: &Accepted) -> tracing::Span {
+    tracing::error_span!(
+        "turn",
+        agent.id = tracing::field::Empty,
+        session = %accepted.inbound.origin.key,
+        inbox.id = accepted.id,
+        parent.agent = tracing::field::Empty,
+        parent.session = tracing::field::Empty,
+        run = tracing::field::Empty
+    )
+}
+
+/// Says in the log who works, and for whom.
+pub(super) fn note_worker(span: &tracing::Span, agent: &Agent, subagent: Option<&SubagentRow>) {
+    span.record("agent.id", agent.id.as_str());
+    if let Some(known) = subagent {
+        span.record("parent.agent", known.parent_id.as_str());
+        span.record("parent.session", known.subagent.parent.to_string());
+        span.record("run", &known.subagent.run);
+    }
 }
 
 impl Due {
@@ -152,21 +185,10 @@ impl Exchange {
 }
 
 impl ActiveTurn {
-    /// Log lines of the turn carry its agent and inbox row.
+    /// Log lines of the turn carry its agent and its message.
     pub(super) fn span(&self) -> tracing::Span {
-        let span = tracing::info_span!(
-            "turn",
-            agent.id = %self.agent.id,
-            inbox.id = self.accepted.id,
-            parent.agent = tracing::field::Empty,
-            parent.session = tracing::field::Empty,
-            run = tracing::field::Empty
-        );
-        if let Some(known) = self.subagent() {
-            span.record("parent.agent", known.parent_id.as_str());
-            span.record("parent.session", known.subagent.parent.to_string());
-            span.record("run", &known.subagent.run);
-        }
+        let span = span(&self.accepted);
+        note_worker(&span, &self.agent, self.subagent());
         span
     }
 

@@ -22,6 +22,7 @@ use crate::delivery::outbox::Source;
 use crate::delivery::{Delivery, Kind, outbox};
 use crate::domain::{AgentUid, Destination, PersonId};
 use crate::home::Snapshot;
+use crate::metrics::TurnOutcome;
 use crate::models::{Models, Usage};
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::ledger::{self, Spender, Spending, Today};
@@ -272,6 +273,7 @@ impl Budgets {
         over: Over,
     ) -> Result<(), StoreError> {
         let (inbound, limit) = (&accepted.inbound, over.in_words());
+        agent.counts.turn(TurnOutcome::Refused);
         console::over_limit(&Person::of(inbound), &Place::of(inbound), &agent.id, limit);
         let to = Destination::of(&accepted.inbound);
         let rows = self.delivery.draft(

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use super::active_turn::ActiveTurn;
 use super::budgets::{self, Budgets};
@@ -256,20 +257,23 @@ impl Compaction {
             return;
         };
         let own = self.clone();
-        self.tasks.spawn(async move {
-            let agent = finished.scope.agent.id.clone();
-            match AssertUnwindSafe(own.sum_up(finished)).catch_unwind().await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    tracing::warn!(agent.id = %agent, session = %place, "no summary: {error}");
+        self.tasks.spawn(
+            async move {
+                let agent = finished.scope.agent.id.clone();
+                match AssertUnwindSafe(own.sum_up(finished)).catch_unwind().await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => {
+                        tracing::warn!(agent.id = %agent, session = %place, "no summary: {error}");
+                    }
+                    Err(_) => {
+                        tracing::error!(agent.id = %agent, session = %place, "a summary panicked");
+                    }
                 }
-                Err(_) => {
-                    tracing::error!(agent.id = %agent, session = %place, "a summary panicked");
-                }
+                own.summing.end(&place, view);
+                drop(over);
             }
-            own.summing.end(&place, view);
-            drop(over);
-        });
+            .in_current_span(),
+        );
     }
 
     async fn sum_up(&self, finished: Finished) -> Result<(), NoSummary> {

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use dashmap::DashSet;
 use rusqlite::Transaction;
@@ -22,8 +23,9 @@ use crate::access::Role;
 use crate::channels::{Choice, Outcome, Text, followed_by};
 use crate::clock::now_ms;
 use crate::console::TurnEnd;
-use crate::delivery::{Delivery, Kind, outbox, preview_messages, reservation};
+use crate::delivery::{Delivery, FirstSent, Kind, outbox, preview_messages, reservation};
 use crate::domain::{AgentUid, Destination, Internal, Labels, SessionKey};
+use crate::metrics::Stage;
 use crate::models::ModelError;
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::journal;
@@ -225,18 +227,18 @@ impl Finish {
             answer: ending.reply.clone(),
             read: turn.run.read(),
         };
-        match self.close(&mut turn, ending, rows).await {
-            Ok(()) => {}
+        let sent = match self.close(&mut turn, ending, rows).await {
+            Ok(sent) => sent,
             Err(error) if error.is_permanent() => {
                 return self.broken(turn, Cause::Store(error), Told::InPlace).await;
             }
             Err(_) => return Ended::LeftBehind,
-        }
+        };
         if outcome == Outcome::Answered {
             self.bootstrapped.insert(turn.agent.uid);
-            report(&turn, TurnEnd::Answered);
+            report(&turn, TurnEnd::Answered, sent);
         } else {
-            report(&turn, TurnEnd::Failed);
+            report(&turn, TurnEnd::Failed, sent);
         }
         let place = &turn.accepted.inbound.origin.key;
         let seen_in = (reader == Reader::OwnerAlone).then_some(place);
@@ -275,8 +277,8 @@ impl Finish {
             answer,
             effects: Vec::new(),
         };
-        match self.close(&mut turn, ending, rows).await {
-            Ok(()) => {}
+        let sent = match self.close(&mut turn, ending, rows).await {
+            Ok(sent) => sent,
             // The person has stopped the turn, and waits for no answer.
             Err(error) if error.is_permanent() => {
                 return self
@@ -284,19 +286,21 @@ impl Finish {
                     .await;
             }
             Err(_) => return Ended::LeftBehind,
-        }
-        report(&turn, TurnEnd::Stopped);
+        };
+        report(&turn, TurnEnd::Stopped, sent);
         turn.end_mark(Outcome::Answered);
         Ended::Over(None)
     }
 
-    /// Fails if the process stops before the write, or the write cannot work.
+    /// Returns a wait for the answer's first part, if there is any. Fails if the process stops before
+    /// the write, or the write cannot work.
     async fn close(
         &self,
         turn: &mut ActiveTurn,
         ending: Ending,
         rows: Rows,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<FirstSent>, StoreError> {
+        let began = Instant::now();
         let place = Destination::of(&turn.accepted.inbound).place().clone();
         let used_once = turn.used_once;
         let mut reservation = if rows.answer.is_empty() {
@@ -337,6 +341,7 @@ impl Finish {
             first,
         ) = written
             .inspect_err(|error| tracing::warn!("the end of a turn was not written: {error}"))?;
+        turn.stages.spend(Stage::Written, began.elapsed());
         turn.allowance.settle(&today);
         if let Some(known) = turn.subagent() {
             self.subagents
@@ -345,12 +350,13 @@ impl Finish {
         if used_once {
             self.pins.changed(&place);
         }
+        let sent = (count > 0).then(|| self.delivery.expect_first(turn.accepted.id));
         match reservation.zip(first) {
             Some((reservation, first)) => reservation.submit(count, first),
             None => self.delivery.submit(&place, count),
         }
         self.budgets.warn_owners(&turn.agent, today).await;
-        Ok(())
+        Ok(sent)
     }
 
     fn draft(&self, turn: &ActiveTurn, ending: &Ending, is_wanted: bool) -> Vec<outbox::Draft> {
@@ -518,7 +524,7 @@ impl Finish {
         if broken_off.is_err() {
             return Ended::LeftBehind;
         }
-        report(&turn, TurnEnd::Failed);
+        report(&turn, TurnEnd::Failed, None);
         turn.end_mark(Outcome::Failed);
         Ended::Over(None)
     }

@@ -1,11 +1,12 @@
 //! A turn up to its first model call: its messages, its agent, and the wait for its start.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
 use super::accounts::Allowance;
-use super::active_turn::{ActiveTurn, Due, view};
+use super::active_turn::{ActiveTurn, Due, note_worker, view};
 use super::admit::{Admission, Choice, InLine};
 use super::budgets::{self, Budgets};
 use super::question::{self, Question};
@@ -18,8 +19,9 @@ use crate::config::ModelRef;
 use crate::delivery::{AnswerInProgress, Delivery, ProgressHandle};
 use crate::domain::{AgentUid, Destination, Labels, TurnEvent};
 use crate::home::Snapshot;
+use crate::metrics::{Stage, Stages};
 use crate::records::decisions::{self, Decision};
-use crate::records::inbox::{self, Accepted};
+use crate::records::inbox::{self, Accepted, Seen};
 use crate::records::journal::{self, AskedMessage, Recorded};
 use crate::records::outranked::ParkedTurn;
 use crate::records::view::View;
@@ -60,10 +62,12 @@ impl Preparation {
         snapshot: Arc<Snapshot>,
         due: &Due,
     ) -> Result<Begun, StoreError> {
+        let taken = Instant::now();
         let mut subject = self.subject(due).await?;
         let Started {
             choice,
             slot,
+            waited,
             allowance,
             is_new,
         } = match self.start(&snapshot, due, &subject).await? {
@@ -92,6 +96,8 @@ impl Preparation {
             )
             .await?;
         turn.others_wrote = others_wrote;
+        turn.stages = arrival(turn.accepted.seen, taken);
+        turn.stages.spend(Stage::Slot, waited);
         if is_new && let Some(begun) = self.reserve(&mut turn).await? {
             progress.end().await;
             return Ok(begun);
@@ -157,7 +163,7 @@ impl Preparation {
             internal,
             recorded,
         } = subject;
-        let began_with = subject.began_with();
+        let (began_with, waits) = (subject.began_with(), Instant::now());
         let (choice, in_line) = match internal {
             Some(internal) => {
                 self.admission
@@ -175,7 +181,10 @@ impl Preparation {
             InLine::Halted | InLine::NoNeed => None,
             InLine::Stopping => return Ok(Err(Begun::Stopping)),
         };
+        let waited = waits.elapsed();
         let agent = &choice.agent;
+        let subagent = internal.as_ref().and_then(InternalTurn::subagent);
+        note_worker(&tracing::Span::current(), agent, subagent);
         // Limits are checked after the wait, so earlier turns count. A turn already begun is not
         // checked again.
         let is_new = recorded.is_none() && slot.is_some() && internal.is_none();
@@ -200,6 +209,7 @@ impl Preparation {
         Ok(Ok(Started {
             choice,
             slot,
+            waited,
             allowance,
             is_new,
         }))
@@ -376,6 +386,7 @@ impl Subject {
             allowance,
             halt: due.halt.clone(),
             lane: due.lane.clone(),
+            stages: Stages::default(),
             snapshot,
             accepted: self.accepted,
             internal: self.internal,
@@ -404,9 +415,25 @@ impl Subject {
 struct Started {
     choice: Choice,
     slot: Option<Slot<AgentUid>>,
+    /// How long it took to get the slot.
+    waited: Duration,
     allowance: Allowance,
     /// Not begun before, and asked by a person.
     is_new: bool,
+}
+
+/// The time before the turn. A message of an earlier process has none.
+fn arrival(seen: Seen, taken: Instant) -> Stages {
+    let mut stages = Stages::default();
+    if let Seen {
+        received: Some(received),
+        stored: Some(stored),
+    } = seen
+    {
+        stages.spend(Stage::Stored, stored.saturating_duration_since(received));
+        stages.spend(Stage::Queued, taken.saturating_duration_since(stored));
+    }
+    stages
 }
 
 /// Adds the rows to close with this message. After a restart they get no turn of their own.

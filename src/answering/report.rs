@@ -1,33 +1,60 @@
-//! The console's line about an ended turn.
+//! The console's line about an ended turn, and its numbers.
 
 use super::active_turn::ActiveTurn;
 use crate::clock::now_ms;
+use crate::config::Money;
 use crate::console::{self, Person, Place, Turn, TurnEnd};
+use crate::delivery::FirstSent;
+use crate::metrics::{Stage, TurnOutcome};
 use crate::routing::Rule;
 use crate::turn::budget;
 
-/// Turns without a person's message have no line: the turn that asked for them has one.
-pub(super) fn report(turn: &ActiveTurn, end: TurnEnd) {
-    let inbound = &turn.accepted.inbound;
-    if inbound.extras.internal.is_some() {
-        return;
-    }
-    let usage = turn.usage();
+/// The line waits for the answer to be sent, because it tells that time too. Turns without a person's
+/// message have no line: the turn that asked for them has one.
+pub(super) fn report(turn: &ActiveTurn, end: TurnEnd, sent: Option<FirstSent>) {
+    let (inbound, usage) = (&turn.accepted.inbound, turn.usage());
     let price = turn.snapshot.models.price(turn.model());
-    console::turn(&Turn {
+    let cost = price.map(|price| budget::cost(&price, usage));
+    let counts = turn.agent.counts.clone();
+    counts.turn(match end {
+        TurnEnd::Answered => TurnOutcome::Answered,
+        TurnEnd::Stopped => TurnOutcome::Stopped,
+        TurnEnd::Failed => TurnOutcome::Failed,
+    });
+    counts.input_tokens.add(usage.input_tokens);
+    counts.output_tokens.add(usage.output_tokens);
+    counts.cost.add(cost.unwrap_or(Money(0)).0);
+    if inbound.extras.internal.is_some() {
+        counts.subagents.add(u64::from(turn.subagent().is_some()));
+        return counts.took(&turn.stages);
+    }
+    let line = Turn {
         person: Person::of(inbound),
         place: Place::of(inbound),
-        agent: &turn.agent.id,
+        agent: turn.agent.id.clone(),
         agent_name: turn.agent.label(),
         rule: rule(&turn.route.rule),
         why: turn.route.rule.to_string(),
         end,
         milliseconds: now_ms() - turn.started_at,
         tokens: budget::tokens(usage),
-        cost: price.map(|price| budget::cost(&price, usage)),
-        currency: &turn.snapshot.config.currency,
+        currency: turn.snapshot.config.currency.clone(),
+        cost,
+        stages: turn.stages,
         reference: turn.accepted.id,
-    });
+    };
+    let tell = move |sent| {
+        let mut line = line;
+        if let Some(time) = sent {
+            line.stages.spend(Stage::Sent, time);
+        }
+        counts.took(&line.stages);
+        console::turn(&line);
+    };
+    match sent {
+        Some(sent) => sent.then(tell),
+        None => tell(None),
+    }
 }
 
 /// `exact topic, line 52 of config.toml`.

@@ -53,6 +53,8 @@ impl Rounds {
             steps_left: turn.run.steps_left(),
             read: &turn.run.scope().read,
         };
+        let calls = u64::try_from(shared.calls.len()).unwrap_or(u64::MAX);
+        turn.agent.counts.tool_calls.add(calls);
         let marks = turn.agent.marks();
         let mut running = turn.run.call(&shared);
         let mut waits = FuturesUnordered::new();

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::FutureExt;
 use rusqlite::Transaction;
@@ -23,6 +24,7 @@ use crate::clock::now_ms;
 use crate::delivery::{Delivery, ProgressHandle};
 use crate::domain::TurnEvent;
 use crate::home::Snapshots;
+use crate::metrics::Stage;
 use crate::records::decisions::{self, Decision};
 use crate::records::journal;
 use crate::records::transcript::{self, Spot};
@@ -82,7 +84,12 @@ impl Left {
 
 impl Answering {
     /// Answers the message. Failures are told in the place of the message.
-    pub(crate) async fn begin(&self, mut due: Due) -> Ended {
+    pub(crate) async fn begin(&self, due: Due) -> Ended {
+        let span = due.span();
+        self.begin_inside(due).instrument(span).await
+    }
+
+    async fn begin_inside(&self, mut due: Due) -> Ended {
         let written = due
             .accepted
             .messages()
@@ -130,8 +137,16 @@ impl Answering {
     }
 
     /// Resumes a parked turn after these exchanges.
-    pub(crate) async fn resume(&self, mut turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
-        let _slot = match self.admission.wait(turn.agent.uid, &turn.halt).await {
+    pub(crate) async fn resume(&self, turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
+        let span = turn.span();
+        self.resume_inside(turn, meanwhile).instrument(span).await
+    }
+
+    async fn resume_inside(&self, mut turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
+        let waits = Instant::now();
+        let in_line = self.admission.wait(turn.agent.uid, &turn.halt).await;
+        turn.stages.spend(Stage::Slot, waits.elapsed());
+        let _slot = match in_line {
             InLine::Next(slot) => Some(slot),
             InLine::NoNeed => None,
             InLine::Halted => return self.finish.stopped(turn).await,
@@ -167,12 +182,12 @@ impl Answering {
     /// Runs the turn until it leaves off, then ends or parks it.
     async fn proceed(&self, mut turn: ActiveTurn, progress: ProgressHandle) -> Ended {
         let events = progress.events();
-        let (halt, span) = (turn.halt.clone(), turn.span());
+        let halt = turn.halt.clone();
         let left = tokio::select! {
             // First, so a turn stopped before its start asks no model.
             biased;
             () = halt.cancelled() => Ok(Left::Halted),
-            left = AssertUnwindSafe(self.drive(&mut turn, &events)).catch_unwind().instrument(span) => left,
+            left = AssertUnwindSafe(self.drive(&mut turn, &events)).catch_unwind() => left,
         };
         if matches!(
             left,
@@ -218,7 +233,12 @@ impl Answering {
     }
 
     async fn steps(&self, turn: &mut ActiveTurn, events: &mpsc::Sender<TurnEvent>) -> Left {
-        if let Err(error) = self.rounds.finish(turn).await {
+        let began = Instant::now();
+        let finished = self.rounds.finish(turn).await;
+        if turn.rounds > 0 {
+            turn.stages.spend(Stage::Tools, began.elapsed());
+        }
+        if let Err(error) = finished {
             return Left::over(error, turn.accepted.id);
         }
         if turn.unfinished.is_some() {
@@ -241,12 +261,18 @@ impl Answering {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(left) => return left,
             }
-            let round = match turn.run.ask(&turn.snapshot.models, events).await {
+            let asked = Instant::now();
+            let step = turn.run.ask(&turn.snapshot.models, events).await;
+            turn.stages.spend(Stage::Model, asked.elapsed());
+            let round = match step {
                 Ok(Step::Answered) => return Left::Answered,
                 Ok(Step::Wants(round)) => round,
                 Err(error) => return Left::Failed(error),
             };
-            let today = match self.rounds.run(turn, round).await {
+            let began = Instant::now();
+            let ran = self.rounds.run(turn, round).await;
+            turn.stages.spend(Stage::Tools, began.elapsed());
+            let today = match ran {
                 Ok(today) => today,
                 Err(error) => return Left::over(error, turn.accepted.id),
             };

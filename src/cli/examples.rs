@@ -221,6 +221,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "parlor usage --since 2026-11-01 --csv > usage.csv",
         ],
     ),
+    (
+        "logs",
+        &[
+            "parlor logs --agent rose --since 2h",
+            "parlor logs --ref 12",
+            "parlor logs --place telegram:topic:-1001234567890:101 --follow",
+        ],
+    ),
     ("version", &["parlor version", "parlor version --json"]),
     (
         "completions",

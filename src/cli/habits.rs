@@ -24,8 +24,8 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["logs", "log", "tail"],
-        "`parlor run` writes its log to stderr; `parlor run -v` writes more",
+        &["log", "tail"],
+        "`parlor logs` shows the log file, `parlor logs --follow` further lines as they come",
     ),
     (
         None,

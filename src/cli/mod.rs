@@ -14,6 +14,7 @@ mod failed;
 mod habits;
 mod init;
 mod json;
+mod logs;
 mod man;
 mod markdown;
 mod memory;
@@ -130,6 +131,8 @@ enum Verb {
     Failed(failed::Arguments),
     /// Show tokens and costs by agent, place, person and model
     Usage(usage::Arguments),
+    /// Show lines of the log file, of one agent, place or message
+    Logs(logs::Arguments),
     /// Show version, commit, database schema and platform
     Version(version::Arguments),
     /// Print the completion script of a shell
@@ -343,6 +346,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Pair(arguments) => on_runtime(warn, pair::run(home, arguments)),
         Verb::Failed(arguments) => on_runtime(warn, failed::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(warn, usage::run(home, arguments)),
+        Verb::Logs(arguments) => logs::run(&home, &arguments),
         Verb::Version(arguments) => version::run(&arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
         Verb::Man(arguments) => man::run(&arguments),

@@ -4,6 +4,7 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{Failure, Outcome, note};
+use crate::admin::Admin;
 use crate::agents::ensure_home;
 use crate::gateway::{DRAIN, Gateway};
 use crate::home::Home;
@@ -50,6 +51,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     // Asked now: a closed terminal is none any more.
     let has_terminal = telemetry::is_seen();
     let gateway = Gateway::start(home).await?;
+    let admin = Admin::start(gateway.monitor());
     console::say(&up());
     let why = loop {
         let why = tokio::select! {
@@ -63,8 +65,12 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         }
     };
     console::say(&stopping(&why, gateway.under_way()));
+    let stopped = async {
+        gateway.shutdown().await;
+        admin.stop().await;
+    };
     tokio::select! {
-        () = gateway.shutdown() => {}
+        () = stopped => {}
         _ = signals.next() => {
             telemetry::say(STOPPED_AT_ONCE);
             std::process::exit(AT_ONCE);

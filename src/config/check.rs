@@ -8,8 +8,8 @@ use super::reader::{Problems, Section};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Config, Memory, Spanned, Telegram, TelegramLimits};
 use super::{
-    agents, bindings, currency, discord, limits, peers, people, platform, providers, proxy, schema,
-    tools, transport,
+    admin, agents, bindings, currency, discord, limits, log, peers, people, platform, providers,
+    proxy, schema, tools, transport,
 };
 use crate::domain::AgentId;
 
@@ -57,6 +57,13 @@ pub(super) fn check(
             .section("memory", &schema::MEMORY)
             .map(|section| memory(&section))
             .unwrap_or_default(),
+        log: top
+            .section("log", &schema::LOG)
+            .map(|section| log::read(&section))
+            .unwrap_or_default(),
+        admin: top
+            .section("admin", &schema::ADMIN)
+            .and_then(|section| admin::read(&section, vault)),
         access: Access {
             people,
             ..access.as_ref().map(rights).unwrap_or_default()

@@ -4,8 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, MemorySwitch, ModelRef,
-    ProviderKind, Quote, Reasoning, Risk, Switch, TransportMode, Visibility,
+    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, LogFormat, LogLevel,
+    MemorySwitch, MetricsAccess, ModelRef, ProviderKind, Quote, Reasoning, Risk, Rotate, Switch,
+    TransportMode, Visibility,
 };
 use crate::domain::{Platform, Role};
 
@@ -72,6 +73,10 @@ choices! {
     MemorySwitch { On = "on", Off = "off" }
     AfterUntrusted { Label = "label", Refuse = "refuse" }
     Risk { Look = "look", Change = "change", Reach = "reach" }
+    LogFormat { Text = "text", Json = "json" }
+    LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug", Trace = "trace" }
+    Rotate { Daily = "daily", Size = "size" }
+    MetricsAccess { Token = "token", Open = "open" }
     Quote { Auto = "auto", Always = "always", Never = "never" }
     Reasoning { None = "none", Low = "low", Medium = "medium", High = "high" }
     ProviderKind {

@@ -34,6 +34,12 @@ pub struct Shown {
     comment: String,
 }
 
+impl Shown {
+    fn comment(&self) -> &str {
+        &self.comment
+    }
+}
+
 /// The example file, read line by line.
 #[derive(Default)]
 pub struct Documented {
@@ -91,11 +97,8 @@ impl Documented {
             .iter()
             .find(|(name, _)| *name == key)
             .map(|(_, meaning)| *meaning);
-        let found = own
-            .or_else(namesake)
-            .or_else(above)
-            .map(|shown| shown.comment.as_str());
-        inline.or(found)
+        let elsewhere = || namesake().or_else(above).map(Shown::comment);
+        own.map(Shown::comment).or(inline).or_else(elsewhere)
     }
 
     /// The comment above a table; empty without one.

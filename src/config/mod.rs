@@ -11,6 +11,7 @@ use std::ops::Range;
 use crate::domain::{AgentId, PersonId, Platform, Role};
 
 mod address;
+mod admin;
 mod agent_table;
 mod agents;
 mod bindings;
@@ -27,6 +28,7 @@ mod items;
 mod json_schema;
 mod known_servers;
 mod limits;
+mod log;
 mod lookalikes;
 mod memory;
 mod models;
@@ -54,6 +56,7 @@ mod twice;
 #[cfg(test)]
 mod tests;
 
+pub use admin::{Admin, MetricsAccess};
 pub(crate) use agent_table::{AgentTable, Names, WhoWords};
 pub use currency::Currency;
 pub use documented::{Documented, Shown};
@@ -61,6 +64,7 @@ pub use file::{LoadError, draft, load};
 pub(crate) use file::{read_file, read_home};
 pub use json_schema::json_schema_text;
 pub(crate) use json_schema::{SCHEMA_FILE, is_schema_old};
+pub use log::{Log, LogFile, LogFormat, LogLevel, Rotate};
 pub use peers::PeerGroup;
 pub use people::{People, Person, Who};
 pub use platform::{Answers, PlatformConfig, Quote};
@@ -94,6 +98,9 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     pub access: Access,
     pub memory: Memory,
+    pub log: Log,
+    /// Absent section: no listener.
+    pub admin: Option<Admin>,
     pub tools: ToolRules,
     /// In file order.
     pub peer_groups: Vec<PeerGroup>,
@@ -482,6 +489,8 @@ impl Config {
             providers: BTreeMap::new(),
             access: Access::default(),
             memory: Memory::default(),
+            log: Log::default(),
+            admin: None,
             peer_groups: Vec::new(),
             tools: ToolRules::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],

@@ -374,10 +374,6 @@ fn wrong_choice(name: &str, text: &Spanned<String>, words: &[&str]) -> Problem {
 
 fn unknown_key(shape: &Shape, key: &str, span: Range<usize>, has_keys: bool) -> Problem {
     let advice = match (shape.name, key) {
-        // The key is planned, so people find it in texts about Parlor.
-        ("the top level", "admin") => {
-            "this version has no admin page yet; remove the section".to_owned()
-        }
         // Others let people choose.
         ("the top level", "storage" | "store" | "database" | "db")
         | ("[memory]", "backend" | "storage" | "store") => ONE_STORE.to_owned(),

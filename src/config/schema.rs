@@ -4,8 +4,9 @@
 
 use super::choices::Choice;
 use super::{
-    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, MemorySwitch, ProviderKind,
-    Quote, Reasoning, Risk, Switch, TransportMode,
+    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, LogFormat, LogLevel,
+    MemorySwitch, MetricsAccess, ProviderKind, Quote, Reasoning, Risk, Rotate, Switch,
+    TransportMode,
 };
 use crate::domain::{Platform, Role};
 
@@ -145,6 +146,8 @@ pub(super) const TOP: Shape = Shape {
         nothing("access", "[access]"),
         nothing("people", "[people.alice]"),
         nothing("memory", "[memory]"),
+        nothing("log", "[log]"),
+        nothing("admin", "[admin]"),
         nothing("agents", "[agents.rose]"),
         nothing("bindings", "[[bindings]]"),
         nothing("risk_profiles", "[risk_profiles.careful]"),
@@ -306,6 +309,29 @@ pub(super) const MEMORY: Shape = Shape {
     name: "[memory]",
     keys: &[default("default_visibility", r#""apart""#).word::<DefaultVisibility>()],
 };
+
+pub(super) const LOG: Shape = Shape {
+    name: "[log]",
+    keys: &[
+        default("format", r#""text""#).word::<LogFormat>(),
+        default("level", r#""info""#).word::<LogLevel>(),
+        nothing("file", r#""logs/parlor.log""#),
+        default("rotate", r#""daily""#).word::<Rotate>(),
+        default("max_mb", "50"),
+        default("keep", "7"),
+    ],
+};
+
+pub(super) const ADMIN: Shape = Shape {
+    name: "[admin]",
+    keys: &[
+        default("listen", r#""127.0.0.1:7717""#),
+        default("public", "false"),
+        nothing("token", r#"{ env = "PARLOR_ADMIN_TOKEN" }"#),
+        default("metrics", r#""token""#).word::<MetricsAccess>(),
+    ],
+};
+
 pub(super) const CEILINGS: Shape = Shape {
     name: "[access.tools]",
     keys: &[
@@ -435,6 +461,8 @@ pub const PLACES: &[(&str, &Shape)] = &[
     ("access.limits.member", &ROLE_LIMITS),
     ("people.*", &PERSON),
     ("memory", &MEMORY),
+    ("log", &LOG),
+    ("admin", &ADMIN),
     ("risk_profiles.*", &RISK_PROFILE),
     ("shared_paths.*", &SHARED_PATH),
     ("peer_groups.*", &PEER_GROUP),
@@ -443,5 +471,8 @@ pub const PLACES: &[(&str, &Shape)] = &[
     ("agents.*.access", &SIBLINGS),
     ("agents.*.limits", &AGENT_LIMITS),
     ("bindings", &BINDING),
-    ("telegram.token|discord.token|providers.*.api_key", &SECRET),
+    (
+        "telegram.token|discord.token|providers.*.api_key|admin.token",
+        &SECRET,
+    ),
 ];

@@ -1,5 +1,6 @@
 //! Sends answers: rendered into outbox rows with their turn, then sent in order, place by place.
 
+mod first_sent;
 mod letting_go;
 pub(crate) mod outbox;
 mod owner_notices;
@@ -24,11 +25,13 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::channels::{Channel, Pace, Part, Text};
+use crate::channels::{Channel, Health, Pace, Part, Text};
 use crate::clock::now_ms;
 use crate::domain::{Destination, Inbound, Moved, OutgoingFile, Platform, SessionKey};
+use crate::metrics;
 use crate::storage::{Db, Durability, StoreError};
 
+pub(crate) use first_sent::FirstSent;
 pub use outbox::Kind;
 pub use progress::{AnswerInProgress, ProgressHandle};
 pub use reservation::Reservation;
@@ -77,7 +80,9 @@ impl Outlet {
 
     /// Stops sends to this chat for `wait`, as the platform asked.
     fn quiet_for(&self, to: &Destination, wait: Duration) -> Option<Pace> {
-        let pace = self.channel.abilities().pace(to)?;
+        let abilities = self.channel.abilities();
+        metrics::asked_to_wait(abilities.platform);
+        let pace = abilities.pace(to)?;
         self.pacing.quiet_for(pace.chat, wait);
         Some(pace)
     }
@@ -101,6 +106,8 @@ struct Inner {
     more_rows: Notify,
     /// Deleted places. Drafts for them are dropped.
     gone: DashSet<SessionKey>,
+    /// Told when the first part of the answer to a message is sent.
+    awaited: DashMap<i64, oneshot::Sender<()>>,
     work: TaskTracker,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -149,6 +156,7 @@ impl Delivery {
                 left_alone: Arc::default(),
                 more_rows: Notify::new(),
                 gone: DashSet::new(),
+                awaited: DashMap::new(),
                 work,
                 tasks: TaskTracker::new(),
                 stop: CancellationToken::new(),
@@ -333,6 +341,19 @@ impl Delivery {
             }
         }
         Ok(())
+    }
+
+    /// The connected platforms, and whether the newest call to each worked.
+    pub(crate) fn health(&self) -> Vec<(Platform, bool)> {
+        let answers = |outlet: &Outlet| outlet.channel.health().is_none_or(Health::answers);
+        let mut health: Vec<_> = self
+            .inner
+            .outlets()
+            .into_iter()
+            .map(|(platform, outlet)| (platform, answers(&outlet)))
+            .collect();
+        health.sort_by_key(|(platform, _)| platform.as_str());
+        health
     }
 
     /// Ends sending after the calls in progress. Other rows stay in the outbox for the next start.

@@ -1,6 +1,6 @@
 //! The `outbox` table: rows written but not yet delivered. One row is one call to the platform.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use dashmap::DashSet;
@@ -110,6 +110,28 @@ pub(super) struct Knows {
     pub(super) finishing: Option<i64>,
     /// Old replies to commands are sent as they are.
     pub(super) keeps_stale: bool,
+}
+
+/// The id of the agent whose turn answered a message, for the log.
+pub(super) fn agent_behind(
+    connection: &Connection,
+    inbox_id: i64,
+) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT slug FROM agents WHERE uid =
+        (SELECT agent_uid FROM turns WHERE inbox_id = ?1 ORDER BY id DESC LIMIT 1)";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_row([inbox_id], |row| row.get(0)).optional()
+}
+
+/// How many rows there are in each state.
+pub(crate) fn by_state(connection: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> {
+    let sql = "SELECT state, count(*) FROM outbox GROUP BY state";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([], |row| {
+        let count: i64 = row.get(1)?;
+        Ok((row.get(0)?, count.unsigned_abs()))
+    })?;
+    rows.collect()
 }
 
 /// The origin of the text of rows.

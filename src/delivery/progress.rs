@@ -10,6 +10,7 @@ use futures_util::future::OptionFuture;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, interval_at};
+use tracing::Instrument;
 
 use super::preview::Previewer;
 use super::{Inner, Outlet};
@@ -47,8 +48,7 @@ impl ProgressHandle {
     pub(super) fn start(inner: &Arc<Inner>, answer: AnswerInProgress) -> Self {
         let (events, receiver) = mpsc::channel(QUEUE);
         let shown = inner.clone();
-        // Tracked, because a message just sent must be stored before the process ends.
-        let task = inner.tasks.spawn(async move {
+        let showing = async move {
             if let Some(outlet) = shown.outlet_of(answer.to.place()) {
                 let is_visible = AtomicBool::new(false);
                 show(
@@ -62,7 +62,9 @@ impl ProgressHandle {
                 )
                 .await;
             }
-        });
+        };
+        // Tracked, because a message just sent must be stored before the process ends.
+        let task = inner.tasks.spawn(showing.in_current_span());
         ProgressHandle { events, task }
     }
 

@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use rusqlite::Transaction;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, sleep};
+use tracing::Instrument;
 
 use super::letting_go::{Known, write_failed};
 use super::outbox::{self, ClaimedRow, Knows, Next};
@@ -449,13 +450,13 @@ impl Worker<'_> {
         }
         let (moved, facts) = (moved(self.place, &outcome), self.facts(&row));
         let verdict = verdict::judge(outcome, &facts);
-        self.report(&row, &verdict);
+        self.report(&row, &verdict).await;
         let step = step_after(&row, &verdict);
         let is_stuck = match &verdict {
             Verdict::Again(again) => again.may_be_stuck(&facts).then(|| again.error.clone()),
             _ => None,
         };
-        let (id, known) = (row.id, Known::from(&verdict));
+        let (id, inbox_id, known) = (row.id, row.inbox_id, Known::from(&verdict));
         if matches!(step, Step::Done) {
             self.finishing = row.inbox_id;
         }
@@ -473,7 +474,11 @@ impl Worker<'_> {
             tell_moved(self.inner, moved).await;
         }
         match is_stuck {
-            Some(error) if self.is_to_blame().await => self.set_aside(id, error).await,
+            Some(error) if self.is_to_blame().await => {
+                self.inner.was_given_up(inbox_id);
+                let span = self.span(inbox_id).await;
+                self.set_aside(id, error).instrument(span).await
+            }
             _ => Ok(step),
         }
     }
@@ -520,7 +525,31 @@ impl Worker<'_> {
         }
     }
 
-    fn report(&self, row: &ClaimedRow, verdict: &Verdict) {
+    /// Lines about an agent's answer carry the agent.
+    async fn report(&self, row: &ClaimedRow, verdict: &Verdict) {
+        match verdict {
+            Verdict::Sent(_) => return self.inner.was_sent(row.inbox_id),
+            Verdict::SendInstead => return,
+            Verdict::PlaceLost(_) | Verdict::GivenUp { .. } => {
+                self.inner.was_given_up(row.inbox_id);
+            }
+            Verdict::Again(_) => {}
+        }
+        let span = self.span(row.inbox_id).await;
+        span.in_scope(|| self.log(row, verdict));
+    }
+
+    /// What the log says about the answer to a message.
+    async fn span(&self, inbox_id: Option<i64>) -> tracing::Span {
+        let Some(id) = inbox_id else {
+            return tracing::Span::none();
+        };
+        let read = move |connection: &rusqlite::Connection| outbox::agent_behind(connection, id);
+        let agent = self.inner.db.read(read).await.ok().flatten();
+        tracing::error_span!("send", agent.id = agent, inbox.id = id)
+    }
+
+    fn log(&self, row: &ClaimedRow, verdict: &Verdict) {
         let (place, id) = (self.place, row.id);
         match verdict {
             Verdict::Sent(_) | Verdict::SendInstead => {}

@@ -276,7 +276,11 @@ async fn act(
             );
             replies::reply(state, &in_hand.accepted, &told, closing).await
         }
-        Parsed::Talk => submit(state, in_hand, context.route).await,
+        Parsed::Talk => {
+            let agent = context.snapshot.agent_of(context.route);
+            agent.counts.routed(context.route.rule.rank().as_str());
+            submit(state, in_hand, context.route).await
+        }
         Parsed::Command(_) | Parsed::Mistaken(_) if is_note => {
             replies::close(state, id, Closing::Done, "an edited command").await
         }

@@ -5,6 +5,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::FutureExt;
 use rusqlite::Transaction;
@@ -26,7 +27,8 @@ use crate::clock::now_ms;
 use crate::commands::{self, Parsed};
 use crate::domain::{Inbound, Note};
 use crate::lanes::Arrived;
-use crate::records::inbox::{self, Accepted, Closing, Stored};
+use crate::metrics;
+use crate::records::inbox::{self, Accepted, Closing, Seen, Stored};
 use crate::routing::names;
 use crate::storage::{Next, Patience, StoreError};
 
@@ -54,6 +56,7 @@ pub(super) async fn receive(
 }
 
 async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sender<()>) {
+    let began = Instant::now();
     let taken = match store(state, batch).await {
         Ok(taken) => taken,
         // Dropping `stored` tells the channel to leave the batch with the platform.
@@ -76,10 +79,19 @@ async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sende
     to_send
         .iter()
         .for_each(|(place, rows)| state.delivery.submit(place, *rows));
+    let seen = Seen {
+        received: Some(began),
+        stored: Some(Instant::now()),
+    };
     let guarded: Vec<_> = accepted
         .into_iter()
-        .map(|accepted| (accepted, state.work.token()))
+        .map(|accepted| (Accepted { seen, ..accepted }, state.work.token()))
         .collect();
+    for (accepted, _) in &guarded {
+        if let Some(platform) = accepted.inbound.origin.key.platform() {
+            metrics::received(platform);
+        }
+    }
     // The channel may have stopped listening meanwhile; the rows are ours now either way.
     let _ = stored.send(());
     for (accepted, guard) in guarded {

@@ -11,6 +11,7 @@ mod ignored;
 mod inbound;
 mod known_people;
 mod missing_keys;
+mod monitor;
 mod person_pace;
 mod platforms;
 mod preflight;
@@ -56,12 +57,14 @@ use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
 use crate::routing::pins::{self, Pins};
 use crate::storage::{Db, Remedy, StoreError};
+use crate::telemetry;
 use crate::tenants::{self, Site, TenantError};
 use crate::tools;
 
 pub(crate) use at_the_terminal::{Topic, TurnReport};
 use guests::Guests;
 use ignored::Ignored;
+pub(crate) use monitor::Monitor;
 use person_pace::PersonPaces;
 use platforms::{Listening, Made, Makings, Platforms};
 use reload::Reloader;
@@ -175,6 +178,7 @@ impl Gateway {
         if checked.config.telegram.is_none() && checked.config.discord.is_none() {
             return Err(StartError::NoChannel(home.path().join("config.toml")));
         }
+        telemetry::follow(home.path(), &checked.config.log);
         let db = Db::open(&home.database()).await?;
         Self::start_with(home, lock, checked, db, None).await
     }

@@ -16,7 +16,9 @@ use crate::domain::{Destination, Platform};
 use crate::home::{
     CheckedConfig, ConfigError, Home, Reload, ReloadRequests, Snapshot, changed_sections,
 };
+use crate::metrics::{self, Reloaded};
 use crate::storage::StoreError;
+use crate::telemetry;
 
 /// How long a program may take between emptying a file and filling it.
 const STILL_WRITTEN: Duration = Duration::from_millis(500);
@@ -113,6 +115,7 @@ impl Reloader {
                     what if what.is_empty() => tracing::info!(cause, "reload"),
                     what => tracing::info!(cause, changed = %what, "reload"),
                 }
+                metrics::reloaded(Reloaded::Done);
                 self.state.tell_missing_keys().await;
                 for platform in &renewed {
                     tracing::info!(%platform, "{platform} is connected again, because its settings changed");
@@ -124,6 +127,7 @@ impl Reloader {
                 Reload::Done { changed, renewed }
             }
             Err(problem) => {
+                metrics::reloaded(Reloaded::Refused);
                 let (count, problem) = problem.told();
                 tracing::error!(cause, "the running config stays as it was:\n{problem}");
                 if current.problem.as_ref() != Some(&problem) {
@@ -173,7 +177,10 @@ impl Reloader {
         }
         let owners = access.owners.iter().filter_map(Destination::owner);
         self.state.delivery.set_owners(owners.collect());
+        telemetry::follow(self.home.path(), &next.config.log);
+        let agents: Vec<_> = next.registry.all().iter().map(|agent| agent.uid).collect();
         services.sessions.renew(next);
+        metrics::retire_others(&agents);
         Ok(self.platforms.follow(&self.state))
     }
 

@@ -284,21 +284,23 @@ impl House<'_> {
 
     fn listeners(&self) -> Vec<Exposure> {
         let transport = self.config.telegram.as_ref().map(|known| &known.transport);
-        let Some(Transport::Webhook(webhook)) = transport else {
-            return Vec::new();
+        let webhook = match transport {
+            Some(Transport::Webhook(webhook)) => Some(("The webhook", webhook.listen)),
+            _ => None,
         };
-        if webhook.listen.ip().is_loopback() {
-            return Vec::new();
-        }
-        vec![Exposure {
+        let admin = self.config.admin.as_ref();
+        let admin = admin.map(|admin| ("The listener of [admin]", admin.listen));
+        let open = [webhook, admin]
+            .into_iter()
+            .flatten()
+            .filter(|(_, address)| !address.ip().to_canonical().is_loopback());
+        open.map(|(what, address)| Exposure {
             level: Level::Warning,
             check: "listeners",
-            finding: format!(
-                "The webhook listens on {} in plain HTTP, for other machines too.",
-                webhook.listen
-            ),
+            finding: format!("{what} listens on {address} in plain HTTP, for other machines too."),
             fix: "Listen on 127.0.0.1 and put a reverse proxy with a certificate before it.".into(),
-        }]
+        })
+        .collect()
     }
 
     fn owners(&self) -> Vec<Exposure> {

@@ -79,6 +79,11 @@ impl Snapshots {
         self.current.send_replace(Arc::new(next));
     }
 
+    /// Tells about each later snapshot.
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.current.subscribe()
+    }
+
     pub fn current(&self) -> Arc<Snapshot> {
         self.current.borrow().clone()
     }

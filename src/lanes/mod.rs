@@ -8,6 +8,7 @@ mod queues;
 mod worker;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dashmap::{DashMap, DashSet};
 use tokio_util::sync::CancellationToken;
@@ -72,6 +73,17 @@ pub struct Queue {
     pub waiting: Vec<Item>,
     /// Subagents and asked peers.
     pub subagents: Vec<Item>,
+}
+
+/// Turns and messages of all places.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Load {
+    /// Turns under way.
+    pub(crate) turns: usize,
+    /// Questions that wait for their turn.
+    pub(crate) waiting: usize,
+    /// How long the oldest of them has waited.
+    pub(crate) oldest: Duration,
 }
 
 /// The lane has no room for another message.
@@ -261,6 +273,11 @@ impl Sessions {
     /// Drops the rate limits of people without recent questions.
     pub fn forget_idle(&self) {
         self.answering.budgets().forget_idle();
+    }
+
+    /// How much there is to do, in all places.
+    pub(crate) fn load(&self) -> Load {
+        self.lanes.load()
     }
 
     /// The number of places with a lane.

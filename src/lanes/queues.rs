@@ -12,7 +12,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::keep::Keeper;
 use super::lane::{Lane, Purpose, Waiting};
 use super::person_turns::{PersonTurns, Share};
-use super::{LaneFull, Queue, Sessions};
+use super::{LaneFull, Load, Queue, Sessions};
 use crate::answering::Answering;
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, Extras, Inbound, Internal, Origin, SessionKey};
@@ -243,6 +243,18 @@ impl Lanes {
         // Outside the locks, because dropping a guard may wake others.
         drop::<Vec<Waiting>>(gone);
         stopped
+    }
+
+    pub(super) fn load(&self) -> Load {
+        let mut load = Load::default();
+        for lane in &self.lanes {
+            load.turns += usize::from(lane.current.is_some());
+            for waiting in lane.waiting.iter().filter(|waiting| waiting.is_question()) {
+                load.waiting += 1;
+                load.oldest = load.oldest.max(waiting.since.elapsed());
+            }
+        }
+        load
     }
 
     /// Ends all turns and messages in a place and its parts.

@@ -1,5 +1,7 @@
 //! Accepted messages waiting for an answer: the `inbox` table.
 
+use std::time::Instant;
+
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::access::{Role, Standing};
@@ -26,6 +28,15 @@ pub struct Accepted {
     pub role: Role,
     /// The roles of the writer.
     pub standing: Standing,
+    /// For the times in the log.
+    pub(crate) seen: Seen,
+}
+
+/// When this process saw a message. Nothing is known of messages of an earlier process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Seen {
+    pub(crate) received: Option<Instant>,
+    pub(crate) stored: Option<Instant>,
 }
 
 impl Accepted {
@@ -37,6 +48,7 @@ impl Accepted {
             backlog: Vec::new(),
             role: Role::Guest,
             standing: Standing::GUEST,
+            seen: Seen::default(),
         }
     }
 

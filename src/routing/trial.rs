@@ -46,6 +46,26 @@ pub enum Rank {
 }
 
 impl Rank {
+    /// A word for metrics, the same on every platform.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Rank::Pin => "pin",
+            Rank::ExactTopic => "exact_topic",
+            Rank::Member => "member",
+            Rank::NameOrTag => "name_or_tag",
+            Rank::EveryTopic => "every_topic",
+            Rank::Place => "place",
+            Rank::ParentChannel => "parent_channel",
+            Rank::Category => "category",
+            Rank::ServerRole => "server_role",
+            Rank::Server => "server",
+            Rank::Person => "person",
+            Rank::PrivateChats => "private_chats",
+            Rank::Platform => "platform",
+            Rank::Default => "default_agent",
+        }
+    }
+
     pub(super) fn is_about_a_place(self) -> bool {
         self <= Rank::Server
     }
@@ -295,4 +315,34 @@ fn person(person: &PersonId) -> Option<Target> {
 fn private_chats(key: &SessionKey, platform: Platform) -> Option<Target> {
     let has_groups = platform != Platform::Local;
     (has_groups && key.is_private()).then_some(Target::PrivateChats(platform))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rank;
+    use crate::metrics::Counts;
+
+    #[test]
+    fn every_rank_is_counted() {
+        let ranks = [
+            Rank::Pin,
+            Rank::ExactTopic,
+            Rank::Member,
+            Rank::NameOrTag,
+            Rank::EveryTopic,
+            Rank::Place,
+            Rank::ParentChannel,
+            Rank::Category,
+            Rank::ServerRole,
+            Rank::Server,
+            Rank::Person,
+            Rank::PrivateChats,
+            Rank::Platform,
+            Rank::Default,
+        ];
+        assert!(ranks.is_sorted() && ranks.len() == Rank::Default as usize + 1);
+        for rank in ranks {
+            Counts::default().routed(rank.as_str());
+        }
+    }
 }

@@ -5,11 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{StoreError, open};
+use crate::metrics::{self, StoreCall};
 
 /// Enough to keep a long query from holding up the rest; a read is mostly memory work.
 const READERS: usize = 2;
@@ -48,7 +50,9 @@ impl Readers {
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let (reply, result) = oneshot::channel();
+        let (asked, span) = (Instant::now(), tracing::Span::current());
         let job: Job = Box::new(move |connection| {
+            let _inside = span.enter();
             // A panic must neither take a reader away from all, nor look like a closed database.
             let work = || connection.and_then(|connection| Ok(work(connection)?));
             let result = catch_unwind(AssertUnwindSafe(work))
@@ -57,7 +61,9 @@ impl Readers {
             drop(reply.send(result));
         });
         self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
-        result.await.map_err(|_| StoreError::Closed)?
+        let result = result.await;
+        metrics::store_answered(StoreCall::Read, asked.elapsed());
+        result.map_err(|_| StoreError::Closed)?
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::watch::Watch;
 use super::{Durability, StoreError, commits, rescue};
+use crate::metrics::{self, StoreCall};
 
 /// Writes waiting in each queue. When full, callers wait their turn; none is dropped.
 const QUEUE: usize = 1024;
@@ -101,8 +102,10 @@ impl Writer {
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let (reply, result) = oneshot::channel();
+        let asked = Instant::now();
         let job = Box::new(WriteJob {
             durability,
+            span: tracing::Span::current(),
             work: Some(work),
             result: None,
             reply,
@@ -123,7 +126,9 @@ impl Writer {
                 drop(self.jobs.try_send(Queued::Look));
             }
         }
-        result.await.map_err(|_| StoreError::Closed)?
+        let result = result.await;
+        metrics::store_answered(StoreCall::Write, asked.elapsed());
+        result.map_err(|_| StoreError::Closed)?
     }
 
     #[cfg(test)]
@@ -321,6 +326,8 @@ trait Job: Send {
 
 struct WriteJob<F, T> {
     durability: Durability,
+    /// Of the caller, for lines of the log.
+    span: tracing::Span,
     work: Option<F>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
@@ -337,6 +344,7 @@ where
 
     fn run(&mut self, transaction: &Transaction<'_>) -> Outcome {
         let work = self.work.take().expect("a job runs once");
+        let _inside = self.span.enter();
         // A panic in a caller's closure must not end the writer for every tenant.
         let result = catch_unwind(AssertUnwindSafe(|| work(transaction)))
             .map_err(|_| StoreError::Failed("a write panicked".into()))

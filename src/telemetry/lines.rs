@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::printable::{printable, printable_in_colour};
+use super::sinks;
 
 /// Bytes waiting for the reader, about a thousand lines.
 const MOST_WAITING: usize = 256 * 1024;
@@ -20,8 +20,8 @@ pub(super) fn stderr() -> &'static Lines {
         // A handle of its own: a thread stuck in a write holds no lock others need.
         let handle = system_stderr().as_fd().try_clone_to_owned().map(File::from);
         match handle {
-            Ok(handle) => Lines::to(handle, MOST_WAITING),
-            Err(_) => Lines::to(system_stderr(), MOST_WAITING),
+            Ok(handle) => Lines::to(handle, MOST_WAITING, sinks::dropped),
+            Err(_) => Lines::to(system_stderr(), MOST_WAITING, sinks::dropped),
         }
     });
     &STDERR
@@ -37,32 +37,6 @@ fn system_stderr() -> io::Stderr {
     io::stderr()
 }
 
-/// The writer of log lines that are in colour. Words in the fields of a line have lost their
-/// escapes before.
-pub(super) fn coloured() -> Printable {
-    Printable(printable_in_colour)
-}
-
-pub(super) fn plain() -> Printable {
-    Printable(printable)
-}
-
-/// Makes each line printable: a field may quote a server or a file.
-pub(super) struct Printable(fn(&str) -> String);
-
-impl Write for Printable {
-    /// The log writes each line with a single call.
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let shown = (self.0)(&String::from_utf8_lossy(line));
-        stderr().push(shown.into_bytes());
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Lines {
@@ -71,6 +45,8 @@ pub(super) struct Lines {
 
 struct Shared {
     most: usize,
+    /// The line that stands for so many dropped ones.
+    note: fn(u64) -> Vec<u8>,
     state: Mutex<State>,
     /// Notified when a line comes and when a line is written.
     changed: Condvar,
@@ -83,13 +59,20 @@ struct State {
     /// Lines without room, all newer than the waiting lines.
     dropped: u64,
     is_writing: bool,
+    /// The thread ends after the waiting lines.
+    is_closed: bool,
 }
 
 impl Lines {
-    fn to(mut reader: impl Write + Send + 'static, most: usize) -> Self {
+    pub(super) fn to(
+        mut reader: impl Write + Send + 'static,
+        most: usize,
+        note: fn(u64) -> Vec<u8>,
+    ) -> Self {
         let lines = Lines {
             shared: Arc::new(Shared {
                 most,
+                note,
                 state: Mutex::default(),
                 changed: Condvar::new(),
             }),
@@ -98,8 +81,7 @@ impl Lines {
         let started = std::thread::Builder::new()
             .name("log".into())
             .spawn(move || {
-                loop {
-                    let line = own.shared.next();
+                while let Some(line) = own.shared.next() {
                     write_all(&mut reader, &line);
                     own.shared.written();
                 }
@@ -113,15 +95,22 @@ impl Lines {
         let mut state = self.shared.lock();
         if state.bytes + line.len() > self.shared.most {
             state.dropped += 1;
+            crate::metrics::dropped_line();
             return;
         }
-        state.put_after_note(line);
+        state.put_after_note(line, self.shared.note);
+        self.shared.changed.notify_all();
+    }
+
+    /// Takes no more lines once those that wait are written.
+    pub(super) fn close(&self) {
+        self.shared.lock().is_closed = true;
         self.shared.changed.notify_all();
     }
 
     /// Like [`Lines::push`], for the last line of the program: always has room.
     pub(super) fn push_last(&self, line: Vec<u8>) {
-        self.shared.lock().put_after_note(line);
+        self.shared.lock().put_after_note(line, self.shared.note);
         self.shared.changed.notify_all();
     }
 
@@ -148,13 +137,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the next line.
-    fn next(&self) -> Vec<u8> {
+    /// Waits for the next line. None after the last.
+    fn next(&self) -> Option<Vec<u8>> {
         let mut state = self.lock();
         loop {
-            if let Some(line) = state.take() {
+            if let Some(line) = state.take(self.note) {
                 state.is_writing = true;
-                return line;
+                return Some(line);
+            }
+            if state.is_closed {
+                return None;
             }
             state = self
                 .changed
@@ -170,8 +162,8 @@ impl Shared {
 }
 
 impl State {
-    fn put_after_note(&mut self, line: Vec<u8>) {
-        if let Some(note) = self.note_of_dropped() {
+    fn put_after_note(&mut self, line: Vec<u8>, note: fn(u64) -> Vec<u8>) {
+        if let Some(note) = self.note_of_dropped(note) {
             self.put(note);
         }
         self.put(line);
@@ -182,21 +174,18 @@ impl State {
         self.waiting.push_back(line);
     }
 
-    fn take(&mut self) -> Option<Vec<u8>> {
+    fn take(&mut self, note: fn(u64) -> Vec<u8>) -> Option<Vec<u8>> {
         let Some(line) = self.waiting.pop_front() else {
-            return self.note_of_dropped();
+            return self.note_of_dropped(note);
         };
         self.bytes -= line.len();
         Some(line)
     }
 
     /// Takes the place of the dropped lines.
-    fn note_of_dropped(&mut self) -> Option<Vec<u8>> {
+    fn note_of_dropped(&mut self, note: fn(u64) -> Vec<u8>) -> Option<Vec<u8>> {
         let dropped = std::mem::take(&mut self.dropped);
-        (dropped > 0).then(|| {
-            format!("({dropped} lines of the log were dropped here, because nobody read them)\n")
-                .into_bytes()
-        })
+        (dropped > 0).then(|| note(dropped))
     }
 }
 
@@ -252,6 +241,7 @@ mod tests {
                     read: read.clone(),
                 },
                 most,
+                |dropped| format!("({dropped} lines were dropped here)\n").into_bytes(),
             ),
             lets_read,
             read,
@@ -280,7 +270,7 @@ mod tests {
         insta::assert_snapshot!(read.lock().unwrap(), @"
         first
         second
-        (2 lines of the log were dropped here, because nobody read them)
+        (2 lines were dropped here)
         fifth
         ");
     }
@@ -298,6 +288,16 @@ mod tests {
     }
 
     #[test]
+    fn a_closed_file_gets_the_lines_that_wait() {
+        let (lines, lets_read, read) = slow(7);
+        push(&lines, "first");
+        lines.close();
+        lets_read.send(()).unwrap();
+        lines.flush_within(LONG);
+        assert_eq!(read.lock().unwrap().as_str(), "first\n");
+    }
+
+    #[test]
     fn the_end_waits_for_a_reader_only_so_long() {
         let (lines, lets_read, read) = slow(7);
         push(&lines, "first");
@@ -309,13 +309,5 @@ mod tests {
             !lines.shared.lock().is_writing,
             "a reader that is gone holds up nothing"
         );
-    }
-
-    #[test]
-    fn a_line_drives_no_terminal() {
-        let hostile = "\u{1b}[2mwarn\u{1b}[0m a\u{1b}]52;c;x\u{7}\u{9b}2J\u{202e}b\r\n";
-        let shown = |printable: Printable| (printable.0)(hostile);
-        assert_eq!(shown(plain()), "[2mwarn[0m a]52;c;x2Jb\n");
-        assert_eq!(shown(coloured()), "\u{1b}[2mwarn\u{1b}[0m a]52;c;x2Jb\n");
     }
 }

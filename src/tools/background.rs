@@ -115,8 +115,9 @@ async fn on_thread<T: Send + 'static>(
     slot: impl Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Broke> {
+    let span = tracing::Span::current();
     let working = tokio::task::spawn_blocking(move || {
-        let _slot = slot;
+        let (_slot, _inside) = (slot, span.enter());
         work()
     });
     working.await.map_err(|_| {

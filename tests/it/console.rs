@@ -119,26 +119,26 @@ async fn the_console_tells_who_wrote_where_and_who_answered() {
     let house = House::new(TEAM).await;
     house.configure_provider("prices = { any = { input = 1.0, output = 2.0 } }");
     let mut console = Console::start(&house);
-    assert_snapshot!(console.wait_for("is up").await.replace(env!("CARGO_PKG_VERSION"), "VERSION"), @"Parlor VERSION is up. Times are local (UTC+00:00); Ctrl-C stops.");
-    assert_snapshot!(console.wait_for("connected").await, @"connected as @parlor_bot · polling · 2 agents · https://t.me/parlor_bot");
+    assert_snapshot!(console.wait_for("is up").await.replace(env!("CARGO_PKG_VERSION"), "VERSION"), @"[system] Parlor VERSION is up. Times are local (UTC+00:00); Ctrl-C stops.");
+    assert_snapshot!(console.wait_for("connected").await, @"[system] connected as @parlor_bot · polling · 2 agents · https://t.me/parlor_bot");
     let topic = house.telegram.forum(-1001).topic(101, "Writing");
     topic.says(ALICE, "@parlor_bot hello").await;
-    assert_snapshot!(console.wait_for("Alice in").await, @"Alice in “Writing” → 🌹 Rose (exact topic, line 20 of config.toml) · N s · N tokens · cost N");
+    assert_snapshot!(console.wait_for("Alice in").await, @"[rose] Alice in “Writing” → 🌹 Rose (exact topic, line 20 of config.toml) · N s · N tokens · cost N");
     topic.says(BOB, "talk among people").await;
-    assert_snapshot!(console.wait_for("Bob in").await, @"Bob in “Writing”: ignored, not addressed to the bot");
+    assert_snapshot!(console.wait_for("Bob in").await, @"[system] Bob in “Writing”: ignored, not addressed to the bot");
     house
         .telegram
         .supergroup(-1009)
         .says(BOB, "@parlor_bot hello")
         .await;
-    assert_snapshot!(console.wait_for("telegram:group:-1009").await, @"Bob in telegram:group:-1009: ignored, no binding or /agent opens this place");
+    assert_snapshot!(console.wait_for("telegram:group:-1009").await, @"[system] Bob in telegram:group:-1009: ignored, no binding or /agent opens this place");
     let carol = house.telegram.dm(CAROL);
     carol.says("let me in").await;
     carol.wait_for_sent(1).await;
     let line = console.wait_for("wants in").await;
     let code = line.rsplit(' ').next().expect("a code").to_owned();
     let home = house.home.path().display().to_string();
-    assert_snapshot!(line.replace(&code, "CODE").replace(&home, "HOME"), @"Carol (telegram:333) wants in: parlor --home HOME pair CODE");
+    assert_snapshot!(line.replace(&code, "CODE").replace(&home, "HOME"), @"[system] Carol (telegram:333) wants in: parlor --home HOME pair CODE");
     assert!(carol.texts()[0].contains(&code));
     for _ in 0..5 {
         topic.says(BOB, "more talk").await;
@@ -150,7 +150,7 @@ async fn the_console_tells_who_wrote_where_and_who_answered() {
     }
     let alice = house.telegram.dm(ALICE);
     alice.says("hello").await;
-    assert_snapshot!(console.wait_for("Alice in private").await, @"Alice in private → ☕ Main (default_agent) · N s · N tokens · cost N");
+    assert_snapshot!(console.wait_for("Alice in private").await, @"[main] Alice in private → ☕ Main (default_agent) · N s · N tokens · cost N");
     let ignored = console
         .lines()
         .iter()
@@ -200,7 +200,7 @@ async fn a_log_that_is_no_terminal_has_ids_and_no_names() {
     let at = lines.iter().position(|line| line.starts_with("match"));
     let line = format!("line {}:", at.expect("the binding") + 1);
     let rest = rest.replace(&line, "line LINE:");
-    assert_snapshot!(rest.trim(), @"INFO rose answered agent.id=rose session=telegram:topic:-1001:101 person=telegram:111 route.rule=config.toml line LINE: exact topic telegram:topic:-1001:101");
+    assert_snapshot!(rest.trim(), @r#"INFO [rose] rose answered session=telegram:topic:-1001:101 person=telegram:111 rule="config.toml line LINE: exact topic telegram:topic:-1001:101""#);
     house.telegram.all_confirmed().await;
     house
         .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
@@ -242,7 +242,7 @@ async fn a_second_ctrl_c_stops_at_once_and_loses_nothing() {
     alice.says("hello").await;
     house.model.wait_for_requests(1).await;
     console.signal("-INT").await;
-    assert_snapshot!(console.wait_for("Stopping").await, @"Stopping: finishing 1 answer, up to 10 s. Ctrl-C again stops now.");
+    assert_snapshot!(console.wait_for("Stopping").await, @"[system] Stopping: finishing 1 answer, up to 10 s. Ctrl-C again stops now.");
     console.signal("-INT").await;
     assert_eq!(console.exit_code().await, Some(130));
     console

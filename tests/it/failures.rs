@@ -198,7 +198,7 @@ async fn owners_are_told_once_and_the_log_has_the_address() {
         "model=fake/any",
         host.as_str(),
         "Incorrect API key provided: ***.",
-        "inbox.id=1",
+        "ref=1",
     ] {
         assert!(line.contains(part), "{part} is not in {line}");
     }

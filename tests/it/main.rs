@@ -2,6 +2,7 @@
 
 mod abilities;
 mod access;
+mod admin;
 mod aimock;
 mod ask;
 mod book;
@@ -47,6 +48,7 @@ mod lifecycle;
 mod limits;
 mod live;
 mod log_reader;
+mod logs;
 mod memory;
 mod menus;
 mod models;

@@ -37,18 +37,93 @@ fn an_unknown_key_like_no_other_lists_the_known_ones() {
 }
 
 #[test]
-fn a_section_of_a_later_version_is_told_apart_from_a_slip() {
-    assert_snapshot!(report("[admin]\nlisten = \"127.0.0.1:7717\"\n"), @"
-    error: unknown key `admin`
-     --> config.toml:1:2
+fn an_admin_listener_for_other_machines_has_to_be_meant() {
+    let texts = [
+        "[admin]\nlisten = \"0.0.0.0:7717\"\n",
+        "[admin]\nlisten = \"0.0.0.0:7717\"\npublic = true\n",
+        "[admin]\nlisten = \"7717\"\n",
+        "[admin]\nlisten = \"0.0.0.0:7717\"\npublic = true\ntoken = { env = \"HOME\" }\nmetrics = \"open\"\n",
+    ];
+    let reports: Vec<_> = texts.map(report).to_vec();
+    assert_snapshot!(reports.join("\n"), @r#"
+    error: `listen` is open to other machines
+     --> config.toml:2:10
       |
-    1 | [admin]
-      |  ^^^^^ not a key of the top level
+    2 | listen = "0.0.0.0:7717"
+      |          ^^^^^^^^^^^^^^ plain HTTP, for everybody who reaches this address
       |
-      = help: this version has no admin page yet; remove the section
+      = help: write `127.0.0.1` and a port, or add `public = true` and a token if a firewall or a container's network lets only your own programs in
 
     1 problem in config.toml.
-    ");
+    error: a listener for other machines needs a token
+     --> config.toml:2:10
+      |
+    2 | listen = "0.0.0.0:7717"
+      |          ^^^^^^^^^^^^^^ nothing would prove a caller
+      |
+      = help: add a line such as `token = { env = "PARLOR_ADMIN_TOKEN" }`
+
+    1 problem in config.toml.
+    error: `listen` is not an address to listen on
+     --> config.toml:2:10
+      |
+    2 | listen = "7717"
+      |          ^^^^^^ expected an IP address and a port
+      |
+      = help: write it like `listen = "127.0.0.1:7717"`
+
+    1 problem in config.toml.
+    error: `metrics = "open"` works on this machine only
+     --> config.toml:5:11
+      |
+    5 | metrics = "open"
+      |           ^^^^^^ other machines reach this listener
+      |
+      = help: delete the line, and have the reader of the metrics send the token
+
+    1 problem in config.toml.
+    "#);
+}
+
+#[test]
+fn a_log_that_cannot_be_meant() {
+    let text =
+        "[log]\nformat = \"jsonl\"\nlevel = \"verbose\"\nfile = \"logs/\"\nrotate = \"hourly\"\n";
+    assert_snapshot!(report(text), @r#"
+    error: `format` cannot be `jsonl`
+     --> config.toml:2:10
+      |
+    2 | format = "jsonl"
+      |          ^^^^^^^ not one of the choices
+      |
+      = help: did you mean `json`? The choices are `text`, `json`
+
+    error: `level` cannot be `verbose`
+     --> config.toml:3:9
+      |
+    3 | level = "verbose"
+      |         ^^^^^^^^^ not one of the choices
+      |
+      = help: the choices are `error`, `warn`, `info`, `debug`, `trace`
+
+    error: `file` is not the name of a file
+     --> config.toml:4:8
+      |
+    4 | file = "logs/"
+      |        ^^^^^^^ expected a path
+      |
+      = help: write it like `file = "logs/parlor.log"`
+
+    error: `rotate` cannot be `hourly`
+     --> config.toml:5:10
+      |
+    5 | rotate = "hourly"
+      |          ^^^^^^^^ not one of the choices
+      |
+      = help: the choices are `daily`, `size`
+
+    4 problems in config.toml.
+    "#);
 }
 
 /// S2.1

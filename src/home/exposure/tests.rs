@@ -131,3 +131,16 @@ agent = "main"
     Note no-owner: Nobody is an owner on a platform, so nobody is told of problems there. → Write your id under [access] owners; /whoami shows it.
     "#);
 }
+
+#[test]
+fn a_listener_for_other_machines_is_told() {
+    let local = "[access]\nowners = [\"telegram:1\"]\n[admin]\n";
+    assert!(!check(local, &Facts::default()).contains("listeners"));
+    let public =
+        format!("{local}listen = \"0.0.0.0:7717\"\npublic = true\ntoken = {{ env = \"T\" }}\n");
+    let told = check(&public, &Facts::default());
+    assert!(
+        told.contains("Warning listeners: The listener of [admin] listens on 0.0.0.0:7717"),
+        "{told}"
+    );
+}

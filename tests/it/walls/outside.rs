@@ -412,7 +412,28 @@ async fn a_new_agent_knows_nothing_of_a_removed_one_of_the_same_name() {
 /// no key.
 #[tokio::test]
 async fn the_log_has_no_words_of_anybody() {
-    let house = House::new(TEAM).await;
+    let log = log_of_everything("").await;
+    for expected in ["tool called", "the turn failed", "refused:", "queued"] {
+        assert!(
+            log.contains(expected),
+            "this log would show it, {expected}: {log}"
+        );
+    }
+}
+
+/// The same for programs, and in a file.
+#[tokio::test]
+async fn no_form_of_the_log_has_words_of_anybody() {
+    let log = log_of_everything("[log]\nformat = \"json\"\nfile = \"logs/parlor.log\"\n").await;
+    assert!(
+        log.matches("\"message\":\"tool called\"").count() > 10,
+        "on stderr and in the file: {log}"
+    );
+}
+
+/// Everything that the real program logs of a busy house, on stderr and in the file if there is one.
+async fn log_of_everything(settings: &str) -> String {
+    let house = House::new(&format!("{TEAM}{settings}")).await;
     super::plant(&house);
     house
         .model
@@ -497,15 +518,11 @@ async fn the_log_has_no_words_of_anybody() {
     );
     assert!(process.wait().await.expect("it ends").success());
 
-    let log = std::fs::read_to_string(log).expect("text");
-    for expected in ["tool called", "the turn failed", "refused:", "queued"] {
-        assert!(
-            log.contains(expected),
-            "this log would show it, {expected}: {log}"
-        );
-    }
+    let kept = std::fs::read_to_string(house.home.path().join("logs/parlor.log"));
+    let log = std::fs::read_to_string(log).expect("text") + &kept.unwrap_or_default();
     for words in [SECRET, KEY, house.telegram.token()] {
         let line = log.lines().find(|line| line.contains(words));
         assert_eq!(line, None);
     }
+    log
 }

@@ -545,7 +545,7 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
         "chat" | "ask" => ActsFor::Terminal,
         "run" | "init" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
         | "remember" | "usage" | "failed" | "pair" | "security" | "help" | "version"
-        | "completions" | "man" | "sessions" => ActsFor::Operator,
+        | "completions" | "logs" | "man" | "sessions" => ActsFor::Operator,
         _ => return None,
     })
 }

@@ -1,0 +1,218 @@
+//! `parlor logs`: reads the log file of a gateway, running or not.
+
+mod entry;
+mod reading;
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Duration, Local, NaiveDate, NaiveDateTime, NaiveTime};
+use clap::Args;
+
+use super::{Failure, Outcome, data, data_json, data_json_text, note};
+use crate::config::{self, Secrets};
+use crate::home::Home;
+use entry::Entry;
+use reading::{Follower, each_line};
+
+/// Lines without a question about a time or a message.
+const NEWEST: usize = 200;
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Only lines about this agent; `system` for lines about none
+    #[arg(long, short, value_name = "AGENT")]
+    agent: Option<String>,
+    /// Only lines about this place, such as telegram:topic:-100:7, and the
+    /// places in it
+    #[arg(long, short, value_name = "PLACE")]
+    place: Option<String>,
+    /// Only lines about the message with this reference, as errors in chat
+    /// show it
+    #[arg(long = "ref", value_name = "NUMBER")]
+    reference: Option<u64>,
+    /// Only lines from this time on: 30m, 2h, 3d, 09:00, 2026-11-17 or
+    /// 2026-11-17T09:00
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<DateTime<Local>>,
+    /// The newest lines; 0 for all [default: 200, or all with --ref or
+    /// --since]
+    #[arg(long, short = 'n', value_name = "NUMBER")]
+    lines: Option<usize>,
+    /// Wait for further lines until Ctrl-C
+    #[arg(long, short)]
+    follow: bool,
+    /// Print the lines as JSON: a list, or with --follow an object in each line
+    #[arg(long)]
+    json: bool,
+}
+
+/// A time in the past, as people write one.
+fn since(text: &str) -> Result<DateTime<Local>, String> {
+    let now = Local::now();
+    let ago = || {
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let seconds = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 60 * 60,
+            "d" => 24 * 60 * 60,
+            _ => return None,
+        };
+        let number: i64 = number.parse().ok().filter(|number| *number >= 0)?;
+        now.checked_sub_signed(Duration::try_seconds(number.checked_mul(seconds)?)?)
+    };
+    let local = |time: NaiveDateTime| time.and_local_timezone(Local).earliest();
+    let clock = || {
+        let time = NaiveTime::parse_from_str(text, "%H:%M").ok()?;
+        local(now.date_naive().and_time(time))
+    };
+    let day = || local(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN));
+    let moment = || {
+        let minutes = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").ok();
+        local(minutes.or_else(|| text.parse().ok())?)
+    };
+    let exact = || {
+        Some(
+            DateTime::parse_from_rfc3339(text)
+                .ok()?
+                .with_timezone(&Local),
+        )
+    };
+    ago()
+        .or_else(clock)
+        .or_else(day)
+        .or_else(moment)
+        .or_else(exact)
+        .ok_or_else(|| {
+            "write how long ago, such as 30m, 2h or 3d, or a time such as 09:00 or 2026-11-17T09:00"
+                .into()
+        })
+}
+
+pub(super) fn run(home: &Home, arguments: &Arguments) -> Outcome {
+    let path = file(home)?;
+    let newest = match arguments.lines {
+        Some(0) => usize::MAX,
+        Some(lines) => lines,
+        None if arguments.reference.is_some() || arguments.since.is_some() => usize::MAX,
+        None => NEWEST,
+    };
+    let mut found = VecDeque::new();
+    // Opened before the look at the lines, so that no line comes in between.
+    let follower = arguments.follow.then(|| Follower::new(&path));
+    each_line(&path, follower.as_ref(), |line| {
+        let entry = Entry::read(line);
+        if arguments.wants(&entry) {
+            if found.len() == newest {
+                found.pop_front();
+            }
+            found.push_back(entry);
+        }
+    })
+    .map_err(|error| unread(&path, &error))?;
+    if arguments.json && !arguments.follow {
+        let all: Vec<_> = found.iter().map(Entry::as_json).collect();
+        return data_json(&all);
+    }
+    if found.is_empty() && !arguments.follow {
+        note(format_args!("No line of {} matches.", path.display()));
+    }
+    found.iter().for_each(|entry| arguments.print(entry));
+    if let Some(mut follower) = follower {
+        loop {
+            follower.wait_for_more(|line| {
+                let entry = Entry::read(line);
+                if arguments.wants(&entry) {
+                    arguments.print(&entry);
+                }
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Arguments {
+    fn wants(&self, entry: &Entry) -> bool {
+        self.agent
+            .as_ref()
+            .is_none_or(|agent| entry.is_about_agent(agent))
+            && self
+                .place
+                .as_ref()
+                .is_none_or(|place| entry.is_about_place(place))
+            && self
+                .reference
+                .is_none_or(|reference| entry.is_about_message(reference))
+            && self.since.is_none_or(|since| entry.is_since(since))
+    }
+
+    fn print(&self, entry: &Entry) {
+        if self.json {
+            data_json_text(&entry.as_json().to_string());
+        } else {
+            data(format_args!("{}", entry.as_text()));
+        }
+    }
+}
+
+/// The file that the config names. A config with problems elsewhere does not matter here.
+fn file(home: &Home) -> Result<PathBuf, Failure> {
+    let log = config::load(home.path(), Secrets::WherePresent)?.config.log;
+    let Some(file) = log.file else {
+        return Err(Failure::Failed(NO_FILE.to_owned()).hint(HOW_TO));
+    };
+    Ok(home.path().join(file.path))
+}
+
+fn unread(path: &std::path::Path, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => Failure::Failed(format!(
+            "there is no log file {} yet. `parlor run` writes it.",
+            path.display()
+        )),
+        _ => Failure::Failed(format!(
+            "the log file {} cannot be read: {error}",
+            path.display()
+        )),
+    }
+}
+
+const NO_FILE: &str = "config.toml names no log file, so there is nothing to read";
+const HOW_TO: &str = "to keep one from now on, add to config.toml:\n\n[log]\nfile = \"logs/parlor.log\"\n\nA gateway that systemd runs has its lines in the journal: journalctl -u parlor";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_people_write_them() {
+        let ago = |text| {
+            let since = since(text).unwrap();
+            (Local::now() - since).num_minutes()
+        };
+        assert_eq!([ago("90s"), ago("30m"), ago("2h")], [1, 30, 120]);
+        for text in [
+            "3d",
+            "09:00",
+            "2026-11-17",
+            "2026-11-17T09:00",
+            "2026-11-17T09:00:30",
+            "2026-11-17T09:00:30+01:00",
+        ] {
+            assert!(since(text).is_ok(), "{text}");
+        }
+        for text in [
+            "",
+            "m",
+            "-3d",
+            "yesterday",
+            "2026-13-01",
+            "99999999999999999d",
+            "é",
+        ] {
+            assert!(since(text).is_err(), "{text}");
+        }
+    }
+}
