@@ -16,6 +16,7 @@ pub(crate) mod files;
 mod finish;
 mod giving_up;
 mod lane_view;
+mod paused_agents;
 mod pictures;
 mod prepare;
 mod provider_news;
@@ -27,6 +28,7 @@ mod rounds;
 mod run;
 mod texts;
 mod transcript_search;
+mod under_way;
 mod who_answers;
 
 use std::sync::Arc;
@@ -52,9 +54,11 @@ pub(crate) use admit::Admission;
 pub(crate) use budgets::{Budgets, over_at};
 pub(crate) use giving_up::{GivingUp, Told, broken};
 pub(crate) use lane_view::{LaneNews, LaneView};
+pub(crate) use paused_agents::{PauseNews, PausedAgents};
 pub(crate) use provider_news::ProviderNews;
 pub(crate) use run::Answering;
 pub(crate) use transcript_search::TranscriptSearch;
+pub(crate) use under_way::UnderWay;
 pub(crate) use who_answers::{Answer, Question, Silence, who_answers};
 
 use compaction::{Compaction, Summing};
@@ -76,6 +80,7 @@ pub(crate) struct Deps {
     pub(crate) memories: Memories,
     pub(crate) subagents: Subagents,
     pub(crate) bootstrapped: DashSet<AgentUid>,
+    pub(crate) pauses: PausedAgents,
     pub(crate) stop: CancellationToken,
 }
 
@@ -95,7 +100,10 @@ impl Answering {
             ..
         } = deps;
         let Deps {
-            bootstrapped, stop, ..
+            bootstrapped,
+            pauses,
+            stop,
+            ..
         } = deps;
         let (snapshot, bootstrapped) = (snapshots.current(), Arc::new(bootstrapped));
         let slots = Slots::new(snapshot.config.max_running, snapshot.registry.all().len());
@@ -103,6 +111,7 @@ impl Answering {
             router,
             overrides,
             slots,
+            pauses,
             stop: stop.clone(),
         };
         let budgets = Budgets::new(db.clone(), delivery.clone(), &snapshot);
@@ -167,12 +176,21 @@ impl Answering {
             rounds,
             finish,
             compaction,
+            under_way: UnderWay::default(),
             stop,
         }
     }
 
     pub(crate) fn admission(&self) -> &Admission {
         &self.admission
+    }
+
+    pub(crate) fn pauses(&self) -> &PausedAgents {
+        &self.admission.pauses
+    }
+
+    pub(crate) fn under_way(&self) -> &UnderWay {
+        &self.under_way
     }
 
     pub(crate) fn giving_up(&self) -> &GivingUp {

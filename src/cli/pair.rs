@@ -7,11 +7,13 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
+use super::actor::actor;
 use super::{Failure, Outcome, data, data_json, print, question};
 use crate::access::people::{self, Acquaintance, Decider, Decision};
 use crate::clock::now_ms;
 use crate::domain::PersonId;
 use crate::home::{Home, OwnerError, add_owner};
+use crate::records::audit::{self, Action, Change};
 use crate::storage::Db;
 
 #[derive(Args)]
@@ -94,7 +96,16 @@ async fn decide(home: &Home, db: &Db, code: String, decision: Decision, yes: boo
     };
     let wanted = code.clone();
     let decided = db
-        .write(move |tx| people::decide(tx, &wanted, decision, &by, now_ms()))
+        .write(move |tx| {
+            let now = now_ms();
+            let decided = people::decide(tx, &wanted, decision, &by, now)?;
+            let lets_in = matches!(decision, Decision::LetIn | Decision::MadeOwner);
+            if let Some(known) = decided.as_ref().filter(|_| lets_in) {
+                let change = Change::new(Action::Pair).about(&known.person);
+                audit::note(tx, &actor(), &change, now)?;
+            }
+            Ok(decided)
+        })
         .await?;
     let Some(known) = decided else {
         return Err(no_such_code(db, &code).await?);
@@ -233,7 +244,16 @@ async fn revoke(db: &Db, id: &str) -> Outcome {
             "{id} is no id of a person; `parlor pair list` shows ids"
         )));
     };
-    let revoked = db.write(move |tx| people::revoke(tx, &person)).await?;
+    let revoked = db
+        .write(move |tx| {
+            let revoked = people::revoke(tx, &person)?;
+            if let Some(known) = &revoked {
+                let change = Change::new(Action::Unpair).about(&known.person);
+                audit::note(tx, &actor(), &change, now_ms())?;
+            }
+            Ok(revoked)
+        })
+        .await?;
     let Some(known) = revoked else {
         return Err(Failure::Failed(format!(
             "{id} was not let in with a code; owners and people with a role are in config.toml"

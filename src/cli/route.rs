@@ -21,6 +21,7 @@ use crate::commands::texts::words;
 use crate::config::{Config, ModelRef, Reasoning, Secrets};
 use crate::domain::{AgentId, DiscordId, Origin, PersonId, SessionKey};
 use crate::home::{CheckedConfig, Home};
+use crate::records::agent_pauses::{self, Pause};
 use crate::records::model_overrides;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::{self, Explanation, FromChat, Visit, names, pins};
@@ -78,7 +79,8 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let question = Question::said_to_the_bot(&checked.table, visit, stored.from_chat);
     let answer = who_answers(question);
     let over = over(&home, &checked.config, &answer, visit).await?;
-    let answer = answer.within(over);
+    let pause = pause(&home, answer.agent()).await?;
+    let answer = answer.unless_paused(pause).within(over);
     let person = stored.names.person(&origin.person);
     let told = tell(&checked.config, &answer, visit, &person);
     let pin = answer.resolved.pin.as_ref();
@@ -166,6 +168,19 @@ fn a_role(role: Role) -> String {
     format!("{article} {role}")
 }
 
+/// Who paused the agent, if it is paused.
+async fn pause(home: &Home, agent: &AgentId) -> Result<Option<Pause>, Failure> {
+    if !home.database().exists() {
+        return Ok(None);
+    }
+    let (db, agent) = (Db::open(&home.database()).await?, agent.clone());
+    let read = move |connection: &rusqlite::Connection| {
+        let uid = agent_rows::uid_of(connection, &agent)?;
+        uid.map_or(Ok(None), |uid| agent_pauses::of(connection, uid))
+    };
+    Ok(db.read(read).await?)
+}
+
 /// The limit of the day that is reached.
 async fn over(
     home: &Home,
@@ -227,6 +242,7 @@ impl Answered {
             Silence::PrivateChatsClosed => "private_chats_closed",
             Silence::NotAddressed => "not_addressed",
             Silence::NotForYou(_) => "not_for_you",
+            Silence::Paused(_) => "paused",
             Silence::OverBudget(_) => "over_budget",
         });
         let agent = silence.is_none().then(|| names.agent(answer.agent()));

@@ -30,8 +30,8 @@ pub(super) async fn after(
     let role = context.standing.with(&agent.id);
     let sessions = &context.services.sessions;
     let over = sessions.over_today(context.snapshot, &agent, person, role);
-    let over = over.await?;
-    Ok(answer.within(over))
+    let (over, pause) = (over.await?, sessions.pause_of(agent.uid));
+    Ok(answer.unless_paused(pause).within(over))
 }
 
 pub(super) fn from_chat(context: &Context<'_>) -> FromChat {

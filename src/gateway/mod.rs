@@ -11,6 +11,7 @@ mod inbound;
 mod known_people;
 mod missing_keys;
 mod person_pace;
+mod pin_ends;
 mod platforms;
 mod preflight;
 mod reactions;
@@ -19,6 +20,7 @@ mod removals;
 mod replies;
 mod safekeeping;
 mod slash;
+mod steering;
 mod storing;
 mod topics;
 mod watching;
@@ -47,7 +49,7 @@ use crate::home::{
     Snapshot, Snapshots,
 };
 use crate::lanes::{self, Sessions};
-use crate::records::{journal, subagents};
+use crate::records::{agent_pauses, journal, subagents};
 use crate::routing::Router;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
@@ -60,6 +62,7 @@ pub(crate) use at_the_terminal::{Topic, TurnReport};
 use guests::Guests;
 use ignored::Ignored;
 use person_pace::PersonPaces;
+use pin_ends::PinEnds;
 use platforms::{Listening, Made, Makings, Platforms};
 use reload::Reloader;
 use removals::Removals;
@@ -90,6 +93,7 @@ struct GatewayState {
     aliases: Arc<Aliases>,
     delivery: Delivery,
     removals: Removals,
+    pin_ends: PinEnds,
     guests: Guests,
     ignored: Ignored,
     /// How much people may send in a minute.
@@ -224,6 +228,7 @@ impl Gateway {
         or_go_on("stopped subagents", orphans.await)?;
         let absorbing = db.read(journal::absorbing);
         let absorbing = or_go_on("turns from before", absorbing.await)?;
+        let paused = or_go_on("paused agents", db.read(agent_pauses::all).await)?;
         let memories = Memories::new(db.clone());
         let switch = {
             let snapshots = snapshots.clone();
@@ -241,6 +246,9 @@ impl Gateway {
             absorbing: absorbing.into_iter().collect(),
             bootstrapped,
         });
+        for (agent, pause) in paused {
+            sessions.pause_changed(agent, Some(pause));
+        }
         let names = names::remembered(db.clone());
         let (reload, requests) = ReloadHandle::new();
         let services = CommandServices {
@@ -263,6 +271,7 @@ impl Gateway {
             aliases,
             delivery,
             removals: Removals::default(),
+            pin_ends: PinEnds::default(),
             guests: Guests::default(),
             ignored: Ignored::default(),
             paces: watch::Sender::new(paces),
@@ -295,6 +304,7 @@ impl Gateway {
         tasks.spawn(cleaning::keep_house(state.clone()));
         tasks.spawn(safekeeping::watch(state.clone()));
         tasks.spawn(removals::watch(state.clone()));
+        tasks.spawn(pin_ends::watch(state.clone()));
         let platforms = Platforms::new(
             makings,
             intake,
@@ -324,7 +334,7 @@ impl Gateway {
 
     /// Reads the config anew, as after SIGHUP. `None`: the gateway stops.
     pub async fn reload(&self, cause: &str) -> Option<Reload> {
-        self.state.services.reload.ask(cause).await
+        self.state.services.reload.ask_by_signal(cause).await
     }
 
     /// Returns when no accepted message still waits for its answer.

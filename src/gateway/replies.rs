@@ -67,6 +67,7 @@ pub(super) async fn carry_out(
     let (changes_pin, changes_model) = (effect.changes_pin(), effect.changes_model());
     let (retried, called_off) = (effect.retried(), effect.called_off());
     let (forgets, decides) = (effect.forgets(), effect.decides());
+    let (steered, is_timed) = (effect.steered(), effect.ends_by_itself());
     let write = move |tx: &Transaction<'_>, now| {
         effect.write(tx, &inbound, now)?;
         inbox::close(tx, id, Closing::Done, "command", now)
@@ -96,6 +97,13 @@ pub(super) async fn carry_out(
     }
     if changes_pin {
         state.pins.changed(&accepted.inbound.origin.key);
+        state.services.sessions.agent_changed();
+    }
+    if is_timed {
+        state.pin_ends.look_again();
+    }
+    if let Some((steering, agent)) = steered {
+        state.steered(steering, agent, &accepted.inbound);
     }
     state
         .services

@@ -73,6 +73,7 @@ mod shell_json;
 mod skills;
 mod slash;
 mod slow_models;
+mod steering;
 mod streaming;
 mod stuck;
 mod subagents;

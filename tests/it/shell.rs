@@ -34,7 +34,7 @@ async fn run_in(home: &Path, environment: &[(&str, &str)], arguments: &[&str]) -
 async fn help_lists_every_verb() {
     let home = tempfile::tempdir().expect("a folder");
     let help = run(home.path(), &["--help"]).await.stdout;
-    assert_snapshot!(help, @r#"
+    assert_snapshot!(help, @"
     One bot, a room for every agent: a chat gateway that gives each topic to its own
     agent.
 
@@ -56,6 +56,7 @@ async fn help_lists_every_verb() {
       security     Look for things that are more open than they may seem
       failed       List messages that could not be delivered, resend or drop them
       usage        Show tokens and costs by agent, place, person and model
+      audit        Show who changed what: switches, bindings, people, reloads
       version      Show version, commit, database schema and platform
       completions  Print the completion script of a shell
       man          Print the manual page, or write a page for every verb
@@ -77,7 +78,7 @@ async fn help_lists_every_verb() {
       parlor chat                      talk to the agents in this terminal
       parlor run                       connect to Telegram and Discord
       parlor help agent                the verbs for agents
-    "#);
+    ");
     assert_eq!(run(home.path(), &["help"]).await.stdout, help);
     assert_eq!(run(home.path(), &["frobnicate"]).await.code, 2);
 }
@@ -244,6 +245,7 @@ async fn every_verb_says_the_same_without_a_home() {
         &["pair", "list"],
         &["pair", "ABCD2345"],
         &["usage"],
+        &["audit"],
         &["failed"],
         &["recall", "tea"],
         &["remember", "tea"],
