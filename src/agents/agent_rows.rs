@@ -64,6 +64,15 @@ pub fn mark_bootstrapped(tx: &Transaction<'_>, uid: AgentUid, now: i64) -> rusql
     update.execute(params![uid.to_string(), now]).map(drop)
 }
 
+/// Failures before this time do not count for the agent's state.
+pub fn mark_restarted(tx: &Transaction<'_>, uid: AgentUid, now: i64) -> rusqlite::Result<()> {
+    tx.execute(
+        "UPDATE agents SET restarted_at = ?2 WHERE uid = ?1",
+        params![uid.to_string(), now],
+    )
+    .map(drop)
+}
+
 /// A former id of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Former {

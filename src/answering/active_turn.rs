@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::accounts::Allowance;
 use super::compaction::Fill;
 use super::lane_view::LaneView;
+use super::under_way::Entry;
 use crate::access::Role;
 use crate::agents::{Agent, Chosen};
 use crate::channels::Outcome;
@@ -37,6 +38,8 @@ pub(crate) struct Due {
     pub(crate) lane: LaneView,
     /// Notes about the parked turns of the lane.
     pub(crate) aside: Vec<Aside>,
+    /// Begun before by this process, and counted then.
+    pub(crate) is_again: bool,
 }
 
 /// A note about a parked turn, for turns in between.
@@ -90,6 +93,8 @@ pub(crate) struct ActiveTurn {
     /// Exchanges during parking. The model hears them after the results of the open round.
     pub(super) untold: Vec<Said>,
     pub(super) mark: Option<Mark>,
+    /// The entry among the turns under way.
+    pub(super) entry: Option<Entry>,
     /// The limits of the day, with the reservation of the running call.
     pub(super) allowance: Allowance,
     pub(super) halt: CancellationToken,
@@ -157,6 +162,10 @@ pub(crate) enum Ended {
     Over(Option<Exchange>),
     /// Between two rounds or while waiting for subagents, because people wrote.
     Parked(Box<ActiveTurn>),
+    /// The agent is paused, and the message goes back into its lane.
+    Paused(Box<Due>),
+    /// The agent was restarted: the turn begins again from its last recorded result.
+    Again(Box<ActiveTurn>),
     /// The process stops; the next process finds the rows.
     LeftBehind,
 }
@@ -233,6 +242,18 @@ impl ActiveTurn {
             agent: self.agent.clone(),
             reminder,
             read: self.run.read(),
+        }
+    }
+
+    /// The turn's messages, to begin again.
+    pub(super) fn due_again(self) -> Due {
+        Due {
+            accepted: self.accepted,
+            arrived: Arrived::Before,
+            halt: self.halt,
+            lane: self.lane,
+            aside: Vec::new(),
+            is_again: true,
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::paused_agents::PausedAgents;
 use crate::agents::{Agent, Chosen};
 use crate::domain::{AgentUid, SessionKey};
 use crate::home::Snapshot;
@@ -20,6 +21,7 @@ pub(crate) struct Admission {
     pub(super) router: Router,
     pub(super) overrides: Arc<Overrides>,
     pub(super) slots: Arc<Slots<AgentUid>>,
+    pub(super) pauses: PausedAgents,
     pub(super) stop: CancellationToken,
 }
 
@@ -38,6 +40,8 @@ pub(super) enum InLine {
     /// The turn runs in the slot of its parent. With a slot each, waiting parents could fill all
     /// slots while their subagents wait for a free slot.
     NoNeed,
+    /// The agent is paused, and the message waits.
+    Paused,
     /// The turn is stopped and need not wait.
     Halted,
     /// The process stops.
@@ -55,10 +59,15 @@ impl Admission {
         halt: &CancellationToken,
     ) -> Result<(Choice, InLine), StoreError> {
         loop {
-            let waited_as = self.route(snapshot, accepted, began_with).await?.agent.uid;
+            let choice = self.route(snapshot, accepted, began_with).await?;
+            if self.pauses.is_paused(choice.agent.uid) && !halt.is_cancelled() {
+                return Ok((choice, InLine::Paused));
+            }
+            let waited_as = choice.agent.uid;
             let in_line = self.wait(waited_as, halt).await;
             let choice = self.route(snapshot, accepted, began_with).await?;
-            if matches!(in_line, InLine::Next(_)) && choice.agent.uid != waited_as {
+            let is_other = choice.agent.uid != waited_as || self.pauses.is_paused(waited_as);
+            if matches!(in_line, InLine::Next(_)) && is_other {
                 continue;
             }
             return Ok((choice, in_line));

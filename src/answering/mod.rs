@@ -17,6 +17,7 @@ pub(crate) mod files;
 mod finish;
 mod giving_up;
 mod lane_view;
+mod paused_agents;
 mod pictures;
 mod prepare;
 mod provider_news;
@@ -29,6 +30,7 @@ mod run;
 mod texts;
 mod toolbox;
 mod transcript_search;
+mod under_way;
 mod who_answers;
 
 use std::sync::Arc;
@@ -57,10 +59,12 @@ pub(crate) use faltering::Trouble;
 pub(crate) use faltering::{Faltering, Kind as TroubleKind};
 pub(crate) use giving_up::{GivingUp, Told, broken};
 pub(crate) use lane_view::{LaneNews, LaneView};
+pub(crate) use paused_agents::{PauseNews, PausedAgents};
 pub(crate) use provider_news::ProviderNews;
 pub(crate) use reading::of_history as read_in;
 pub(crate) use run::Answering;
 pub(crate) use toolbox::toolbox;
+pub(crate) use under_way::UnderWay;
 pub(crate) use who_answers::{Answer, Question, Silence, who_answers};
 
 use compaction::{Compaction, Summing};
@@ -83,6 +87,7 @@ pub(crate) struct Deps {
     pub(crate) subagents: Subagents,
     /// Agents that have finished a turn before.
     pub(crate) bootstrapped: Arc<DashSet<AgentUid>>,
+    pub(crate) pauses: PausedAgents,
     pub(crate) stop: CancellationToken,
 }
 
@@ -93,6 +98,7 @@ impl Deps {
             router: self.router.clone(),
             overrides: self.overrides.clone(),
             slots: Slots::new(snapshot.config.max_running, agents),
+            pauses: self.pauses.clone(),
             stop: self.stop.clone(),
         }
     }
@@ -183,12 +189,21 @@ impl Answering {
             rounds,
             finish,
             compaction,
+            under_way: UnderWay::default(),
             stop: deps.stop,
         }
     }
 
     pub(crate) fn admission(&self) -> &Admission {
         &self.admission
+    }
+
+    pub(crate) fn pauses(&self) -> &PausedAgents {
+        &self.admission.pauses
+    }
+
+    pub(crate) fn under_way(&self) -> &UnderWay {
+        &self.under_way
     }
 
     pub(crate) fn giving_up(&self) -> &GivingUp {

@@ -51,6 +51,8 @@ pub(super) enum Begun {
         /// parent's slot.
         slot: Option<Slot<AgentUid>>,
     },
+    /// The agent is paused, and the message waits for it.
+    Paused(Arc<Agent>),
     /// The process stops.
     Stopping,
 }
@@ -179,6 +181,7 @@ impl Preparation {
         let slot = match in_line {
             InLine::Next(slot) => Some(slot),
             InLine::Halted | InLine::NoNeed => None,
+            InLine::Paused => return Ok(Err(Begun::Paused(choice.agent))),
             InLine::Stopping => return Ok(Err(Begun::Stopping)),
         };
         let waited = waits.elapsed();
@@ -187,7 +190,7 @@ impl Preparation {
         note_worker(&tracing::Span::current(), agent, subagent);
         // Limits are checked after the wait, so earlier turns count. A turn already begun is not
         // checked again.
-        let is_new = recorded.is_none() && slot.is_some() && internal.is_none();
+        let is_new = recorded.is_none() && !due.is_again && slot.is_some() && internal.is_none();
         let person = &accepted.inbound.origin.person;
         let allowance = self
             .budgets
@@ -383,6 +386,7 @@ impl Subject {
             others_wrote: false,
             untold: Vec::new(),
             mark: None,
+            entry: None,
             allowance,
             halt: due.halt.clone(),
             lane: due.lane.clone(),

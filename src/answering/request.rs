@@ -10,19 +10,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::active_turn::view;
 use super::compaction::{Compaction, Fill};
-use super::{question, reading};
+use super::{question, reading, texts};
 use crate::access::{Role, Standing, numbers};
 use crate::agents::memory::{Recalled, Recollection};
 use crate::agents::{Agent, Audience, Identity, Memories, Memory, Reader};
+use crate::clock::now_ms;
 use crate::config::{Access, ModelRef, People};
 use crate::domain::{AgentId, AgentUid, Labels, PersonId, Said, SessionKey, TurnEvent};
 use crate::home::Snapshot;
 use crate::models::{Image, Lineup, ModelMessage, Models};
+use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::inbox::Accepted;
 use crate::records::journal::AskedMessage;
 use crate::records::outranked::{self, ParkedTurn};
 use crate::records::subagents::{self as subagent_rows, SubagentRow};
-use crate::records::transcript::{self, Conversation, History};
+use crate::records::transcript::{self, Conversation, History, With};
+use crate::records::turn_log;
 use crate::records::view::View;
 use crate::routing::aliases::Aliases;
 use crate::signing::Signer;
@@ -85,10 +88,18 @@ impl Requests {
         let mut scope = self.scope(snapshot, accepted, agent, people, parent);
         let reminder = self.reminder(agent, &scope, asked.said);
         let bootstrap = !self.bootstrapped.contains(&agent.uid);
-        let (found, (identity, addresses)) = tokio::try_join!(
-            self.look_up(&extract, agent.uid, reminder.clone(), &asked),
+        let company = asked.company(snapshot, accepted);
+        let (mut found, (identity, addresses)) = tokio::try_join!(
+            self.look_up(&extract, agent.uid, reminder.clone(), &asked, company),
             identity(agent.clone(), bootstrap)
         )?;
+        if let Some(with) = found
+            .with
+            .take()
+            .filter(|with| !is_same(snapshot, with, agent))
+        {
+            (found.read_upto, found.history) = self.hand_over(&extract, with).await?;
+        }
         let before_tools = asked.read | reading::of_history(&found.history);
         let system = system(agent, identity, &scope, before_tools);
         let recalled = self
@@ -155,12 +166,17 @@ impl Requests {
         agent: AgentUid,
         reminder: Option<Reminder>,
         asked: &Asked<'_>,
+        company: Option<Company>,
     ) -> Result<Found, StoreError> {
         let (extract, asked_read) = (extract.clone(), asked.read);
         let question = question::as_said(asked.said, asked.internal);
         let read = move |connection: &Connection| {
             let read_upto = transcript::newest(connection)?;
             let history = extract.history(connection)?;
+            let with = match company {
+                Some(company) => company.with(connection, &extract.place, history.conversation)?,
+                None => None,
+            };
             let read = asked_read | reading::of_history(&history);
             let recalled = match reminder.map(|reminder| reminder.having_read(read).on(connection))
             {
@@ -172,6 +188,7 @@ impl Requests {
             Ok(Found {
                 read_upto,
                 history,
+                with,
                 unseen: extract.unseen(connection, agent)?,
                 counted: extract.counted(connection, question)?,
                 recalled,
@@ -198,6 +215,32 @@ impl Requests {
             Some((_, Recalled::Found(found))) => Ok(found),
             None => Ok(Recollection::default()),
         }
+    }
+
+    /// Writes a handoff line into a conversation that config.toml gives to another agent, and reads
+    /// the conversation with it. A pin for a single message has ended without a line.
+    async fn hand_over(
+        &self,
+        extract: &Arc<Extract>,
+        with: With,
+    ) -> Result<(i64, History), StoreError> {
+        let extract = extract.clone();
+        let write = move |tx: &Transaction<'_>| {
+            let (place, now) = (&extract.place, now_ms());
+            let was_once = match with.answer_to {
+                Some(answered) => turn_log::was_chosen_once(tx, place, answered)?,
+                None => false,
+            };
+            if !was_once {
+                let text = texts::handed_over(&with.agent, extract.agent.as_str());
+                transcript::append_mark(tx, place, None, &text, now)?;
+                let change = Change::new(Action::Switch).at(place);
+                let change = change.from(&with.agent).to(&extract.agent);
+                audit::note(tx, &Actor::Config, &change, now)?;
+            }
+            Ok((transcript::newest(tx)?, extract.history(tx)?))
+        };
+        self.db.write_as(Durability::Kill, write).await
     }
 
     /// The messages with the numbers of everybody in them. People in a prompt for the first time are
@@ -296,7 +339,50 @@ impl Requests {
     }
 }
 
+/// The people whose answers tell which agent a conversation is with.
+enum Company {
+    Everybody,
+    /// The person's ids, where rules tell people apart.
+    Person(Vec<PersonId>),
+}
+
+impl Company {
+    fn with(
+        &self,
+        connection: &Connection,
+        place: &SessionKey,
+        conversation: Conversation,
+    ) -> rusqlite::Result<Option<With>> {
+        let people = match self {
+            Company::Everybody => None,
+            Company::Person(ids) => Some(ids.as_slice()),
+        };
+        transcript::current_agent(connection, place, conversation, people)
+    }
+}
+
+/// Whether a conversation is with this agent, under its id or a former one.
+fn is_same(snapshot: &Snapshot, with: &With, agent: &Agent) -> bool {
+    let known = snapshot.registry.find(&with.agent);
+    with.agent == agent.id.as_str() || known.is_some_and(|known| known.uid == agent.uid)
+}
+
 impl Asked<'_> {
+    /// Whose answers to look at for a change of the agent. None for a turn without a person's
+    /// message, and for a turn begun before.
+    fn company(&self, snapshot: &Snapshot, accepted: &Accepted) -> Option<Company> {
+        if self.internal.is_some() || self.earlier.is_some() {
+            return None;
+        }
+        Some(if snapshot.table.tells_people_apart() {
+            let people = &snapshot.config.access.people;
+            let person = &accepted.inbound.origin.person;
+            Company::Person(people.ids_of(person).to_vec())
+        } else {
+            Company::Everybody
+        })
+    }
+
     /// Notes for the agent before the question. They are in this request only.
     fn ephemeral(&self, unseen: &[SubagentRow]) -> Vec<Said> {
         let reported = match self.internal {
@@ -366,6 +452,8 @@ struct Found {
     /// The newest row of the transcript.
     read_upto: i64,
     history: History,
+    /// The agent that the conversation was with.
+    with: Option<With>,
     /// Ended subagents not yet told to the agent.
     unseen: Vec<SubagentRow>,
     counted: Counted,

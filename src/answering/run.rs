@@ -19,15 +19,20 @@ use super::finish::{Cause, Finish, Stopping};
 use super::giving_up::Told;
 use super::prepare::{Begun, Preparation, progress};
 use super::rounds::Rounds;
-use crate::channels::Outcome;
+use super::texts;
+use super::under_way::UnderWay;
+use crate::agents::Agent;
+use crate::channels::{Outcome, Text};
 use crate::clock::now_ms;
-use crate::delivery::{Delivery, ProgressHandle};
-use crate::domain::TurnEvent;
+use crate::delivery::outbox::{self, Source};
+use crate::delivery::{Delivery, Kind, Mark, ProgressHandle};
+use crate::domain::{Destination, TurnEvent};
 use crate::home::Snapshots;
 use crate::metrics::Stage;
 use crate::records::decisions::{self, Decision};
-use crate::records::journal;
+use crate::records::inbox::Accepted;
 use crate::records::transcript::{self, Spot};
+use crate::records::{agent_pauses, journal};
 use crate::routing::aliases::Aliases;
 use crate::routing::pins::{self, Pins};
 use crate::storage::{Db, Durability, Next, Patience, StoreError};
@@ -51,6 +56,7 @@ pub(crate) struct Answering {
     pub(super) rounds: Rounds,
     pub(super) finish: Finish,
     pub(super) compaction: Compaction,
+    pub(super) under_way: UnderWay,
     pub(super) stop: CancellationToken,
 }
 
@@ -64,6 +70,8 @@ enum Left {
     Broken(StoreError),
     /// Stopped on request.
     Halted,
+    /// The agent was restarted.
+    Again,
     /// The process stops.
     Stopping,
 }
@@ -82,6 +90,12 @@ impl Left {
     }
 }
 
+fn end(mark: Option<Mark>, outcome: Outcome) {
+    if let Some(mark) = mark {
+        mark.end(outcome);
+    }
+}
+
 impl Answering {
     /// Answers the message. Failures are told in the place of the message.
     pub(crate) async fn begin(&self, due: Due) -> Ended {
@@ -95,6 +109,7 @@ impl Answering {
             .messages()
             .filter(|message| message.inbound.extras.internal.is_none());
         let mark = self.delivery.mark(written.map(|message| &message.inbound));
+        let mut mark = Some(mark);
         let mut patience = Patience::new("a turn");
         let cause = loop {
             // The group may have become a supergroup while the message waited.
@@ -109,11 +124,23 @@ impl Answering {
                         progress,
                         slot: _slot,
                     })) => {
-                        turn.mark = Some(mark);
-                        return self.proceed(*turn, progress).await;
+                        turn.mark = mark.take();
+                        turn.entry = Some(self.under_way.enter(turn.agent.uid));
+                        match self.proceed(*turn, progress).await {
+                            Ended::Again(mut turn) => {
+                                mark = turn.mark.take();
+                                due = turn.due_again();
+                                continue;
+                            }
+                            ended => return ended,
+                        }
+                    }
+                    Ok(Ok(Begun::Paused(agent))) => {
+                        self.tell_paused(&due.accepted, &agent).await;
+                        return Ended::Paused(Box::new(due));
                     }
                     Ok(Ok(Begun::Refused)) => {
-                        mark.end(Outcome::Failed);
+                        end(mark, Outcome::Failed);
                         return Ended::Over(None);
                     }
                     Ok(Ok(Begun::Stopping)) => return Ended::LeftBehind,
@@ -132,7 +159,7 @@ impl Answering {
         if let Err(Stopping) = broken_off.await {
             return Ended::LeftBehind;
         }
-        mark.end(Outcome::Failed);
+        end(mark, Outcome::Failed);
         Ended::Over(None)
     }
 
@@ -148,7 +175,7 @@ impl Answering {
         turn.stages.spend(Stage::Slot, waits.elapsed());
         let _slot = match in_line {
             InLine::Next(slot) => Some(slot),
-            InLine::NoNeed => None,
+            InLine::NoNeed | InLine::Paused => None,
             InLine::Halted => return self.finish.stopped(turn).await,
             InLine::Stopping => return Ended::LeftBehind,
         };
@@ -176,22 +203,54 @@ impl Answering {
             &turn.agent,
             turn.others_wrote,
         );
-        self.proceed(turn, progress).await
+        match self.proceed(turn, progress).await {
+            Ended::Again(turn) => Box::pin(self.begin(turn.due_again())).await,
+            ended => ended,
+        }
+    }
+
+    /// Tells a place that its agent is paused, once for each pause.
+    async fn tell_paused(&self, accepted: &Accepted, agent: &Agent) {
+        let to = Destination::besides(&accepted.inbound);
+        let (uid, text) = (agent.uid, texts::paused(&agent.label()));
+        let rows = self.delivery.draft(&to, Kind::Notice, &Text::plain(&text));
+        let (place, count) = (to.place().clone(), rows.len());
+        let write = move |tx: &Transaction<'_>| {
+            let now = now_ms();
+            let is_news = agent_pauses::tell(tx, uid, &place, now)?;
+            if is_news {
+                outbox::insert(tx, &rows, Source::default(), now)?;
+            }
+            Ok(is_news)
+        };
+        match self.db.write(write).await {
+            Ok(true) => self.delivery.submit(to.place(), count),
+            Ok(false) => {}
+            Err(error) => tracing::warn!("a place was not told of a pause: {error}"),
+        }
     }
 
     /// Runs the turn until it leaves off, then ends or parks it.
     async fn proceed(&self, mut turn: ActiveTurn, progress: ProgressHandle) -> Ended {
         let events = progress.events();
         let halt = turn.halt.clone();
+        let again = turn.entry.as_ref().map(|entry| entry.again.clone());
+        let restarted = async {
+            match again {
+                Some(again) => again.cancelled_owned().await,
+                None => std::future::pending().await,
+            }
+        };
         let left = tokio::select! {
             // First, so a turn stopped before its start asks no model.
             biased;
             () = halt.cancelled() => Ok(Left::Halted),
+            () = restarted => Ok(Left::Again),
             left = AssertUnwindSafe(self.drive(&mut turn, &events)).catch_unwind() => left,
         };
         if matches!(
             left,
-            Ok(Left::Failed(_) | Left::Broken(_) | Left::Halted) | Err(_)
+            Ok(Left::Failed(_) | Left::Broken(_) | Left::Halted | Left::Again) | Err(_)
         ) {
             let id = turn.accepted.id;
             self.subagents
@@ -211,6 +270,7 @@ impl Answering {
             }
             Ok(Left::Failed(error)) => self.finish.store(turn, Err(error)).await,
             Ok(Left::Halted) => self.finish.stopped(turn).await,
+            Ok(Left::Again) => Ended::Again(Box::new(turn)),
             Ok(Left::ForOthers) => self.park(turn).await,
             Ok(Left::Stopping) => Ended::LeftBehind,
             Ok(Left::Broken(error)) => {

@@ -18,6 +18,18 @@ pub(super) const RETRY: &str = "🔄 Retry";
 /// Closes the answer of a stopped turn.
 pub(super) const STOPPED: &str = "_(stopped)_";
 
+/// Told once in a place, when its first message waits for a paused agent.
+pub(super) fn paused(label: &str) -> String {
+    format!(
+        "{label} is paused. Your messages are kept and answered when an owner resumes it; `/agent` with another agent's name has that one answer here."
+    )
+}
+
+/// The line in a transcript when config.toml gives a conversation to another agent.
+pub(super) fn handed_over(from: &str, to: &str) -> String {
+    format!("handed over from {from} to {to} by config.toml")
+}
+
 /// Closes an answer the model could not finish. Only people get the hint to reply.
 pub(super) fn cut_off(cut: Cut, is_told: bool) -> String {
     match cut {
@@ -202,7 +214,13 @@ pub(super) fn advice(failure: &Unanswered, models: &Models) -> Option<String> {
             Unavailable::KeyMissing(why) => {
                 let (first, rest) = why.split_at(why.len().min(1));
                 let why = format!("{}{rest}", first.to_uppercase());
-                format!("{why} ({}). Put that right and start Parlor again.", key())
+                let what_to_do = if why.starts_with("The environment variable") {
+                    // A process gets its variables at its start, and a reload brings none.
+                    "Set it where Parlor is started, then start Parlor again: a reload brings no new variables."
+                } else {
+                    "Put that right; /reload reads it again."
+                };
+                format!("{why} ({}). {what_to_do}", key())
             }
             Unavailable::KeyRejected(_) => format!("Check {}.", key()),
             Unavailable::NotAllowed(_) => format!(

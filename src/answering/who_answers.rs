@@ -6,6 +6,7 @@
 use super::Faltering;
 use crate::access::{self, Asking, NotForYou, Role, Verdict};
 use crate::domain::{Addressed, AgentId};
+use crate::records::agent_pauses::Pause;
 use crate::routing::{self, FromChat, Resolved, Table, Visit};
 use crate::turn::budget::Over;
 
@@ -65,6 +66,8 @@ pub(crate) enum Silence {
     NotAddressed,
     /// The agent of the place is not open to the person.
     NotForYou(NotForYou),
+    /// The agent is paused; messages wait until somebody resumes it.
+    Paused(Pause),
     /// A limit of the day is reached.
     OverBudget(Over),
 }
@@ -72,6 +75,12 @@ pub(crate) enum Silence {
 impl Answer {
     pub(crate) fn agent(&self) -> &AgentId {
         &self.resolved.route.agent
+    }
+
+    /// The same with the pause of the answer's agent.
+    pub(crate) fn unless_paused(self, pause: Option<Pause>) -> Self {
+        let silence = self.silence.or(pause.map(Silence::Paused));
+        Answer { silence, ..self }
     }
 
     /// The same with the limits of the day, which are asked for the agent of the answer.

@@ -6,6 +6,7 @@ mod changing;
 mod importing;
 mod info;
 mod listing;
+mod steering;
 mod texts;
 
 use std::collections::HashMap;
@@ -19,11 +20,14 @@ use super::names::Names;
 use super::{Failure, Outcome, data, data_json};
 use crate::agents::memory::Stats;
 use crate::agents::{Agent, AgentRows, Identity, Memories, Registry};
+use crate::clock::now_ms;
 use crate::config::Secrets;
 use crate::domain::{AgentUid, SessionKey, nearest};
 use crate::home::{CheckedConfig, Home};
 use crate::routing::{Pin, pins};
 use crate::storage::Db;
+use crate::tenants::Steering;
+use crate::tenants::health::{self, Health, Patient};
 use crate::turn::prompt::{self, Audience};
 
 /// Without a verb, agents are listed.
@@ -41,7 +45,7 @@ enum Verb {
     /// List agents, including archived ones and folders not in the config
     #[command(visible_alias = "ls")]
     List,
-    /// Show an agent's model, files, skills, tools, places and last error
+    /// Show an agent's state, model, files, skills, tools and places
     #[command(visible_alias = "show")]
     Info {
         /// Id or name of the agent
@@ -87,6 +91,23 @@ enum Verb {
         /// Id or name of the agent
         agent: String,
     },
+    /// Hold an agent: messages for it are kept until `resume`
+    Pause {
+        /// Id or name of the agent
+        agent: String,
+    },
+    /// Let a paused agent answer again
+    Resume {
+        /// Id or name of the agent
+        agent: String,
+    },
+    /// Begin an agent's turns again, and forget that it failed
+    Restart {
+        /// Id or name of the agent
+        agent: String,
+    },
+    /// Begin a fresh conversation in all places of an agent
+    Reset(steering::Reset),
     /// Bring an archived agent back
     Restore(changing::Restore),
     /// Delete an agent for good: files, memories and messages
@@ -118,12 +139,28 @@ pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outc
         Verb::Rename { agent, id } => changes.rename(&agent, &id).await,
         Verb::Default { agent } => changes.default(&agent).await,
         Verb::Remove { agent } => changes.remove(&agent).await,
+        Verb::Pause { agent } => steer(&home, &agent, Steering::Pause, json).await,
+        Verb::Resume { agent } => steer(&home, &agent, Steering::Resume, json).await,
+        Verb::Restart { agent } => steer(&home, &agent, Steering::Restart, json).await,
+        Verb::Reset(arguments) => {
+            let _lock = home.lock()?;
+            let open = OpenHome::open(&home).await?;
+            let agent = open.find(arguments.agent())?;
+            steering::reset(&open.db, agent, &arguments, json).await
+        }
         Verb::Restore(arguments) => changes.restore(arguments).await,
         Verb::Purge(arguments) => changes.purge(arguments).await,
         Verb::Archive(verb) => changes.archives(verb).await,
         Verb::Export(arguments) => changes.export(arguments).await,
         Verb::Import(arguments) => changes.import(arguments).await,
     }
+}
+
+/// Needs the home for itself: a running gateway would not notice.
+async fn steer(home: &Home, word: &str, steering: Steering, json: bool) -> Outcome {
+    let _lock = home.lock()?;
+    let open = OpenHome::open(home).await?;
+    steering::run(&open.db, open.find(word)?, steering, json).await
 }
 
 struct OpenHome {
@@ -136,6 +173,8 @@ struct OpenHome {
     stats: HashMap<AgentUid, Stats>,
     /// Lasting pins of all agents.
     pins: Vec<(SessionKey, Pin)>,
+    /// In the order of the registry.
+    health: Vec<Health>,
 }
 
 impl OpenHome {
@@ -145,6 +184,7 @@ impl OpenHome {
         let (registry, agent_rows) = checked.registry(home, &db).await?;
         let stats = stats(&registry, &Memories::new(db.clone())).await?;
         let pins = db.read(pins::all).await?;
+        let health = health(&registry, &checked, &db).await?;
         Ok(OpenHome {
             home: home.path().to_owned(),
             db,
@@ -153,6 +193,7 @@ impl OpenHome {
             agent_rows,
             stats,
             pins,
+            health,
         })
     }
 
@@ -184,6 +225,10 @@ impl OpenHome {
         self.pins.iter().filter(|(_, pin)| pin.agent == agent.id)
     }
 
+    fn health_of(&self, agent: &Agent) -> Option<&Health> {
+        self.health.iter().find(|health| health.agent == agent.id)
+    }
+
     fn is_bootstrapped(&self, agent: &Agent) -> bool {
         self.agent_rows
             .get(&agent.id)
@@ -193,6 +238,26 @@ impl OpenHome {
     fn identity(&self, agent: &Agent) -> Identity {
         Identity::load(agent, !self.is_bootstrapped(agent))
     }
+}
+
+/// No turn is under way here: only a running gateway knows its turns.
+async fn health(
+    registry: &Registry,
+    checked: &CheckedConfig,
+    db: &Db,
+) -> Result<Vec<Health>, Failure> {
+    let agents = registry.all().iter();
+    let agents: Vec<Patient> = agents
+        .map(|agent| Patient {
+            uid: agent.uid,
+            id: agent.id.clone(),
+        })
+        .collect();
+    let table = checked.table.clone();
+    let read = move |connection: &rusqlite::Connection| {
+        health::of(connection, &agents, &table, &HashMap::new(), now_ms())
+    };
+    Ok(db.read(read).await?)
 }
 
 /// An agent for JSON.

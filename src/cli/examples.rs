@@ -93,6 +93,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("agent rename", &["parlor agent rename rose lily"]),
     ("agent default", &["parlor agent default rose"]),
     ("agent remove", &["parlor agent remove dot"]),
+    ("agent pause", &["parlor agent pause rose"]),
+    ("agent resume", &["parlor agent resume rose"]),
+    ("agent restart", &["parlor agent restart rose"]),
+    ("agent reset", &["parlor agent reset rose"]),
     (
         "agent restore",
         &[
@@ -212,6 +216,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "failed drop",
         &["parlor failed drop 17", "parlor failed drop all"],
+    ),
+    (
+        "audit",
+        &[
+            "parlor audit",
+            "parlor audit --agent rose --since 14d",
+            "parlor audit --place telegram:topic:-1001234567890:101 --json",
+        ],
     ),
     (
         "usage",

@@ -1,9 +1,11 @@
 //! The command line, a file for each verb. Data goes to stdout, everything else to stderr. Exit 0
 //! is fine, 1 failed, 2 wrong use.
 
+mod actor;
 mod agent;
 mod agent_tools;
 mod ask;
+mod audit;
 mod candidates;
 mod chat;
 mod color;
@@ -133,6 +135,8 @@ enum Verb {
     Usage(usage::Arguments),
     /// Show lines of the log file, of one agent, place or message
     Logs(logs::Arguments),
+    /// Show who changed what: switches, bindings, people, reloads
+    Audit(audit::Arguments),
     /// Show version, commit, database schema and platform
     Version(version::Arguments),
     /// Print the completion script of a shell
@@ -347,6 +351,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Failed(arguments) => on_runtime(warn, failed::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(warn, usage::run(home, arguments)),
         Verb::Logs(arguments) => logs::run(&home, &arguments),
+        Verb::Audit(arguments) => on_runtime(warn, audit::run(home, arguments)),
         Verb::Version(arguments) => version::run(&arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
         Verb::Man(arguments) => man::run(&arguments),

@@ -7,12 +7,14 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
+use super::actor::actor;
 use super::json::Named;
 use super::{Failure, Outcome, data, data_json, print, question};
 use crate::access::people::{self, Acquaintance, Decider, Decision};
 use crate::clock::now_ms;
 use crate::domain::PersonId;
 use crate::home::{Home, OwnerError, add_owner};
+use crate::records::audit::{self, Action, Change};
 use crate::storage::Db;
 
 #[derive(Args)]
@@ -124,7 +126,16 @@ async fn decide(
     };
     let wanted = code.clone();
     let decided = db
-        .write(move |tx| people::decide(tx, &wanted, decision, &by, now_ms()))
+        .write(move |tx| {
+            let now = now_ms();
+            let decided = people::decide(tx, &wanted, decision, &by, now)?;
+            let lets_in = matches!(decision, Decision::LetIn | Decision::MadeOwner);
+            if let Some(known) = decided.as_ref().filter(|_| lets_in) {
+                let change = Change::new(Action::Pair).about(&known.person);
+                audit::note(tx, &actor(), &change, now)?;
+            }
+            Ok(decided)
+        })
         .await?;
     match decided {
         Some(known) => Ok(known),
@@ -278,7 +289,16 @@ async fn revoke(db: &Db, id: &str, json: bool) -> Outcome {
             "`{id}` is not a person's id; `parlor pair list` shows ids"
         )));
     };
-    let revoked = db.write(move |tx| people::revoke(tx, &person)).await?;
+    let revoked = db
+        .write(move |tx| {
+            let revoked = people::revoke(tx, &person)?;
+            if let Some(known) = &revoked {
+                let change = Change::new(Action::Unpair).about(&known.person);
+                audit::note(tx, &actor(), &change, now_ms())?;
+            }
+            Ok(revoked)
+        })
+        .await?;
     let Some(known) = revoked else {
         return Err(Failure::Failed(format!(
             "{id} was not let in with a code; owners and people with a role are in config.toml"

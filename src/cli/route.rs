@@ -28,6 +28,7 @@ use crate::home::{CheckedConfig, Home};
 use crate::operations;
 use crate::operations::abilities::{Abilities, Asker, Cause, cause};
 use crate::operations::house::person_of;
+use crate::records::agent_pauses::{self, Pause};
 use crate::records::model_overrides;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::{self, Explanation, FromChat, Visit, names, pins};
@@ -92,7 +93,9 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let answer = who_answers(question);
     let over = over(&home, &checked.config, &answer, visit).await?;
     let faltering = faltering(&home, &checked.config, &answer, stored.model.as_ref()).await?;
-    let answer = answer.within(over).with_models(faltering);
+    let pause = pause(&home, answer.agent()).await?;
+    let answer = answer.unless_paused(pause).within(over);
+    let answer = answer.with_models(faltering);
     let person = stored.names.person(&origin.person);
     let told = tell(&checked.config, &answer, visit, &person);
     let pin = answer.resolved.pin.as_ref();
@@ -196,6 +199,19 @@ fn asked_for(person: &Named, visit: Visit<'_>, answer: &Answer) -> String {
 fn a_role(role: Role) -> String {
     let article = if role >= Role::Admin { "an" } else { "a" };
     format!("{article} {role}")
+}
+
+/// Who paused the agent, if it is paused.
+async fn pause(home: &Home, agent: &AgentId) -> Result<Option<Pause>, Failure> {
+    if !home.database().exists() {
+        return Ok(None);
+    }
+    let (db, agent) = (Db::open(&home.database()).await?, agent.clone());
+    let read = move |connection: &rusqlite::Connection| {
+        let uid = agent_rows::uid_of(connection, &agent)?;
+        uid.map_or(Ok(None), |uid| agent_pauses::of(connection, uid))
+    };
+    Ok(db.read(read).await?)
 }
 
 /// The limit of the day that is reached.
@@ -302,6 +318,7 @@ impl Answered {
             Silence::PrivateChatsClosed => "private_chats_closed",
             Silence::NotAddressed => "not_addressed",
             Silence::NotForYou(_) => "not_for_you",
+            Silence::Paused(_) => "paused",
             Silence::OverBudget(_) => "over_budget",
         });
         let agent = silence.is_none().then(|| names.agent(answer.agent()));

@@ -1,8 +1,10 @@
 //! `/agent`: shows and switches the agent of a place, opens a place and closes it.
 
 use super::parse::AgentWish;
-use super::texts::agent as texts;
-use super::{CommandError, Context, Effect, Handoff, Outcome, agents, truth};
+use super::texts::{agent as texts, steering as steering_texts, words};
+use super::{CommandError, Context, Effect, Handoff, Outcome, agents, steering, truth};
+use chrono::Local;
+
 use crate::access::Role;
 use crate::agents::Agent;
 use crate::answering::{Answer, Silence};
@@ -17,7 +19,10 @@ pub(super) async fn run(wish: AgentWish, context: &Context<'_>) -> Result<Outcom
         AgentWish::Show => {
             Ok(Outcome::say(show(context).await?).offering(agents::choices(context)))
         }
+        AgentWish::Why => Ok(Outcome::say(why(context).await?)),
         AgentWish::Switch { to, once } => switch(context, &to, once).await,
+        AgentWish::SwitchFor { to, ms } => switch_for(context, &to, ms).await,
+        AgentWish::Steer { wish, agent } => steering::run(wish, &agent, context).await,
         AgentWish::Reset => reset(context).await,
         AgentWish::Close => close(context).await,
     }
@@ -39,6 +44,68 @@ async fn show(context: &Context<'_>) -> Result<String, StoreError> {
     Ok(hint.map_or_else(|| told.clone(), |hint| format!("{told}\n{hint}")))
 }
 
+/// Who answers, and for owners and admins every rule on the way. The rules name other people and
+/// places.
+async fn why(context: &Context<'_>) -> Result<String, StoreError> {
+    if let Some(closed) = context.closed {
+        return Ok(super::not_for_you(context, closed).to_string());
+    }
+    let answer = truth::now(context).await?;
+    let told = truth::tell(context, &answer);
+    if !truth::may_open(context) {
+        return Ok(format!("{told}\n{}", steering_texts::WHY_IN_SHORT));
+    }
+    let (table, origin) = (&context.snapshot.table, &context.inbound.origin);
+    let walk = routing::explain(table, answer.resolved.pin.as_ref(), origin);
+    Ok(steering_texts::why(&told, &walk.to_string()))
+}
+
+/// Gives an open place to an agent for some time.
+async fn switch_for(context: &Context<'_>, to: &str, ms: i64) -> Result<Outcome, CommandError> {
+    refuse_where_locked(context)?;
+    let agent = context.snapshot.registry.find(to);
+    let agent = agent.ok_or_else(|| unknown(context, to))?;
+    refuse_where_closed(context, agent)?;
+    if !context.is_open {
+        return Err(UserError::new(texts::not_for_a_while(&truth::this(context))).into());
+    }
+    let now = now_ms();
+    let until = now + ms;
+    let pin = Pin {
+        agent: agent.id.clone(),
+        once: false,
+        set_by: context.inbound.origin.person.clone(),
+        set_by_name: Some(context.inbound.person_name.clone()),
+        set_at: now,
+        until: Some(until),
+    };
+    let then = FromChat {
+        pin: Some(pin.clone()),
+        opened: context.opened.cloned(),
+    };
+    let answer = truth::after(context, then).await?;
+    let end = format!(
+        "{}, {}",
+        words::time(&Local, until),
+        words::day(&Local, until)
+    );
+    let told = steering_texts::for_a_while(&agent.label(), ms, &end);
+    let told = match answer.silence {
+        None => told,
+        Some(_) => format!("{told}\n{}", truth::tell(context, &answer)),
+    };
+    let handoff = (agent.id != context.route.agent).then(|| handoff(context, agent));
+    Ok(Outcome::of(
+        told,
+        Effect::PinUntil {
+            agent: agent.uid,
+            pin,
+            until,
+            handoff,
+        },
+    ))
+}
+
 async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, CommandError> {
     refuse_where_locked(context)?;
     let agent = context
@@ -49,7 +116,7 @@ async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, 
     refuse_where_closed(context, agent)?;
     let already = match context.pin {
         // A turn may be using up the pin right now, so the wish is written anew.
-        Some(pin) if pin.once => false,
+        Some(pin) if pin.once || pin.until.is_some() => false,
         Some(pin) => pin.agent == agent.id && context.is_open,
         None => once && context.route.agent == agent.id && context.is_open,
     };
@@ -63,6 +130,7 @@ async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, 
         set_by: context.inbound.origin.person.clone(),
         set_by_name: Some(context.inbound.person_name.clone()),
         set_at: now_ms(),
+        until: None,
     };
     let opens = (!context.is_open && !once && truth::may_open(context)).then(|| opened(context));
     let reply = switched(context, agent, &pin, opens.as_ref()).await?;
@@ -230,7 +298,7 @@ fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
     Ok(())
 }
 
-fn unknown(context: &Context<'_>, word: &str) -> UserError {
+pub(super) fn unknown(context: &Context<'_>, word: &str) -> UserError {
     let registry = &context.snapshot.registry;
     let near: Vec<String> = registry
         .suggest(word)

@@ -7,6 +7,8 @@
 mod again;
 mod agent;
 mod agents;
+mod audit;
+mod bind;
 pub(crate) mod first_minute;
 mod forget;
 mod memory;
@@ -22,6 +24,7 @@ mod skills;
 mod specs;
 mod start;
 mod status;
+mod steering;
 mod stop;
 pub(crate) mod texts;
 mod truth;
@@ -44,10 +47,11 @@ use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentId, AgentUid, Inbound, PersonId, SessionKey, UserError};
 use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
-use crate::records::audit::{self, Action, Actor, Change};
+use crate::records::audit::{self as audit_rows, Action, Actor, Change};
 use crate::records::{decisions, guest_notices, inbox, journal, model_overrides, transcript};
 use crate::routing::{Opened, Pin, Route, Visit, openings, pins};
 use crate::storage::{Db, StoreError};
+use crate::tenants::{Steering, steer};
 
 pub(crate) use parse::{Command, Parsed, parse};
 pub use specs::{Argument, Audience, Group, Offers, SPECS, Spec};
@@ -138,6 +142,29 @@ pub enum Effect {
     },
     Unpin {
         handoff: Option<Handoff>,
+    },
+    /// Gives the place to an agent until a time.
+    PinUntil {
+        agent: AgentUid,
+        pin: Pin,
+        until: i64,
+        handoff: Option<Handoff>,
+    },
+    /// config.toml gives the place to an agent, and a pin does not count any more.
+    Bind {
+        before: Option<AgentId>,
+        /// None: the binding was there.
+        after: Option<AgentId>,
+    },
+    Unbind {
+        before: Option<AgentId>,
+        after: Option<AgentId>,
+    },
+    /// Pauses, resumes, restarts or clears an agent.
+    Steer {
+        steering: Steering,
+        agent: AgentUid,
+        id: AgentId,
     },
     /// Takes back the opening of the place, and its pin.
     Close,
@@ -235,6 +262,9 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Help => Ok(Outcome::say(texts::help::help(context.standing.role()))),
         Command::Pair(wish) => pair::run(wish, context).await,
         Command::Unpair(person) => pair::revoke(person, context).await,
+        Command::Bind(word) => bind::bind(&word, context).await,
+        Command::Unbind => bind::unbind(context).await,
+        Command::Audit(wish) => audit::run(wish, context).await,
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Reload => reload::run(context).await,
         Command::Retry => retry::run(context).await,
@@ -260,8 +290,27 @@ impl Effect {
     pub fn changes_pin(&self) -> bool {
         matches!(
             self,
-            Effect::Pin { .. } | Effect::Unpin { .. } | Effect::Close
+            Effect::Pin { .. }
+                | Effect::Unpin { .. }
+                | Effect::PinUntil { .. }
+                | Effect::Bind { .. }
+                | Effect::Close
         )
+    }
+
+    /// Whether a pin ends by itself.
+    pub fn ends_by_itself(&self) -> bool {
+        matches!(self, Effect::PinUntil { .. })
+    }
+
+    /// An agent that is steered.
+    pub(crate) fn steered(&self) -> Option<(Steering, AgentUid)> {
+        match self {
+            Effect::Steer {
+                steering, agent, ..
+            } => Some((*steering, *agent)),
+            _ => None,
+        }
     }
 
     /// Whether a guest was let in or turned away.
@@ -318,7 +367,7 @@ impl Effect {
         let place = &inbound.origin.key;
         self.changes(place)
             .iter()
-            .try_for_each(|change| audit::note(tx, &Actor::of(inbound), change, now))?;
+            .try_for_each(|change| audit_rows::note(tx, &Actor::of(inbound), change, now))?;
         match self {
             Effect::Nothing => Ok(()),
             Effect::Pin {
@@ -333,6 +382,23 @@ impl Effect {
                 }
                 note_handoff(tx, inbound, handoff.as_ref(), now)
             }
+            Effect::PinUntil {
+                agent,
+                pin,
+                until,
+                handoff,
+            } => {
+                pins::set_until(tx, &inbound.origin, *agent, pin, *until, now)?;
+                note_handoff(tx, inbound, handoff.as_ref(), now)
+            }
+            // The next turn notes the handoff, as for every rule of the config.
+            Effect::Bind { .. } => pins::clear(tx, place),
+            Effect::Unbind { .. } => Ok(()),
+            Effect::Steer {
+                steering,
+                agent,
+                id,
+            } => steer(tx, *steering, (*agent, id), &Actor::of(inbound), now).map(drop),
             Effect::Unpin { handoff } => {
                 pins::clear(tx, place)?;
                 note_handoff(tx, inbound, handoff.as_ref(), now)
@@ -354,7 +420,12 @@ impl Effect {
                     id: inbound.origin.person.to_string(),
                     name: inbound.person_name.clone(),
                 };
-                people::decide(tx, code, *decision, &by, now)?;
+                if let Some(known) = people::decide(tx, code, *decision, &by, now)?
+                    && matches!(decision, Decision::LetIn | Decision::MadeOwner)
+                {
+                    let change = Change::new(Action::Pair).about(known.person);
+                    audit_rows::note(tx, &Actor::of(inbound), &change, now)?;
+                }
                 inbound.extras.pressed.as_ref().map_or(Ok(()), |pressed| {
                     guest_notices::forget_pressed(tx, place, pressed)
                 })
@@ -395,6 +466,25 @@ impl Effect {
                     .collect()
             }
             Effect::Unpin { handoff } => handoff.iter().map(switch).collect(),
+            Effect::PinUntil { handoff, .. } => handoff.iter().map(switch).collect(),
+            Effect::Bind { before, after } | Effect::Unbind { before, after } => {
+                let action = match self {
+                    Effect::Bind { .. } => Action::Bind,
+                    _ => Action::Unbind,
+                };
+                let change = Change::new(action).at(place);
+                let change = match before {
+                    Some(before) => change.from(before),
+                    None => change,
+                };
+                let change = match after {
+                    Some(after) => change.to(after),
+                    None => change,
+                };
+                // A binding that was there already is no change.
+                let is_change = before.is_some() || after.is_some();
+                is_change.then_some(change).into_iter().collect()
+            }
             Effect::Close => vec![Change::new(Action::Close).at(place)],
             Effect::Revoke { person, .. } => vec![Change::new(Action::Unpair).about(person)],
             _ => Vec::new(),

@@ -1,7 +1,7 @@
 //! Reads a command line. Pure.
 
 use super::SPECS;
-use super::texts::help as texts;
+use super::texts::{help as texts, steering};
 use crate::config::Visibility;
 use crate::domain::{PersonId, UserError, nearest};
 use crate::records::ledger::Period;
@@ -32,6 +32,9 @@ pub(crate) enum Command {
     Help,
     Pair(PairWish),
     Unpair(PersonId),
+    Bind(String),
+    Unbind,
+    Audit(AuditWish),
     Reload,
     Retry,
     /// Has a failed message answered once more, by its inbox row.
@@ -70,6 +73,9 @@ impl Command {
             | Command::Help
             | Command::Pair(_)
             | Command::Unpair(_)
+            | Command::Bind(_)
+            | Command::Unbind
+            | Command::Audit(_)
             | Command::Reload
             | Command::Retry => false,
         }
@@ -99,9 +105,43 @@ pub(crate) enum PairWish {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AgentWish {
     Show,
-    Switch { to: String, once: bool },
+    /// Show every rule.
+    Why,
+    Switch {
+        to: String,
+        once: bool,
+    },
+    /// For some milliseconds.
+    SwitchFor {
+        to: String,
+        ms: i64,
+    },
     Reset,
     Close,
+    Steer {
+        wish: SteerWish,
+        agent: String,
+    },
+}
+
+/// What to do with an agent in all its places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SteerWish {
+    Pause,
+    Resume,
+    Restart,
+    /// Begin a fresh conversation in all places of the agent.
+    Clear {
+        is_sure: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AuditWish {
+    /// So many entries, or a page.
+    Latest(Option<u32>),
+    /// A page of entries older than this one.
+    Before(i64),
 }
 
 /// The subject of `/stop`.
@@ -160,6 +200,10 @@ pub(crate) fn parse(text: &str) -> Parsed {
         ("help", _) => Parsed::Command(Command::Help),
         ("pair", rest) => pair(rest),
         ("unpair", rest) => unpair(rest),
+        ("bind", "") => Parsed::Mistaken(UserError::new(steering::BIND)),
+        ("bind", name) => Parsed::Command(Command::Bind(name.to_owned())),
+        ("unbind", _) => Parsed::Command(Command::Unbind),
+        ("audit", rest) => audit(rest),
         ("skills", _) => Parsed::Command(Command::Skills),
         ("reload", _) => Parsed::Command(Command::Reload),
         ("retry", rest) => Parsed::Command(match rest.parse() {
@@ -186,12 +230,87 @@ fn usage(rest: &str) -> Parsed {
     )
 }
 
+fn audit(rest: &str) -> Parsed {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let wish = match words.as_slice() {
+        [] => Some(AuditWish::Latest(None)),
+        ["before", id] => id.parse().ok().map(AuditWish::Before),
+        [count] => count
+            .parse()
+            .ok()
+            .map(|count| AuditWish::Latest(Some(count))),
+        _ => None,
+    };
+    wish.map_or_else(
+        || Parsed::Mistaken(UserError::new(steering::AUDIT)),
+        |wish| Parsed::Command(Command::Audit(wish)),
+    )
+}
+
+/// The longest time for `/agent for`.
+const LONGEST_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+
+/// `30m`, `2h` or `1d` in milliseconds.
+fn time(word: &str) -> Option<i64> {
+    let unit = word.chars().last()?;
+    let number: i64 = word.strip_suffix(unit)?.parse().ok()?;
+    let minutes = match unit.to_ascii_lowercase() {
+        'm' => 1,
+        'h' => 60,
+        'd' => 24 * 60,
+        _ => return None,
+    };
+    let ms = number.checked_mul(minutes * 60_000)?;
+    (1..=LONGEST_MS).contains(&ms).then_some(ms)
+}
+
+/// `pause rose`, or `rose pause` from forms with a field for each word.
+fn steer<'a>(words: &[&'a str]) -> Option<(SteerWish, Vec<&'a str>)> {
+    let wish = |word: &str| match word {
+        "pause" => Some(SteerWish::Pause),
+        "resume" => Some(SteerWish::Resume),
+        "restart" => Some(SteerWish::Restart),
+        "clear" => Some(SteerWish::Clear { is_sure: false }),
+        _ => None,
+    };
+    let (words, is_sure) = match words {
+        [words @ .., "yes"] if words.len() > 1 => (words, true),
+        words => (words, false),
+    };
+    let found = match words {
+        [first, name @ ..] if let Some(wish) = wish(first) => Some((wish, name)),
+        [name @ .., last] if let Some(wish) = wish(last) => Some((wish, name)),
+        _ => None,
+    };
+    let (found, name) = found?;
+    let found = match found {
+        SteerWish::Clear { .. } => SteerWish::Clear { is_sure },
+        _ if is_sure => return None,
+        other => other,
+    };
+    Some((found, name.to_vec()))
+}
+
 fn agent(rest: &str) -> Parsed {
     let words: Vec<&str> = rest.split_whitespace().collect();
+    if let Some((wish, name)) = steer(&words) {
+        return match name.join(" ") {
+            agent if agent.is_empty() => Parsed::Mistaken(UserError::new(steering::STEER)),
+            agent => Parsed::Command(Command::Agent(AgentWish::Steer { wish, agent })),
+        };
+    }
     Parsed::Command(Command::Agent(match words.as_slice() {
         [] => AgentWish::Show,
+        ["why"] => AgentWish::Why,
         ["reset"] => AgentWish::Reset,
         ["close"] => AgentWish::Close,
+        ["for", long, name @ ..] | [name @ .., "for", long] => match time(long) {
+            Some(ms) if !name.is_empty() => AgentWish::SwitchFor {
+                to: name.join(" "),
+                ms,
+            },
+            _ => return Parsed::Mistaken(UserError::new(steering::FOR)),
+        },
         // A name may have several words, so everything but a last `once` is the name.
         [name @ .., "once"] if !name.is_empty() => AgentWish::Switch {
             to: name.join(" "),
@@ -295,6 +414,36 @@ mod tests {
         check("/agent night desk once", switch("night desk", true));
         check("/agent reset", Command::Agent(AgentWish::Reset));
         check("/agent close", Command::Agent(AgentWish::Close));
+        check("/agent why", Command::Agent(AgentWish::Why));
+        let switch_for = |to: &str, minutes: i64| {
+            Command::Agent(AgentWish::SwitchFor {
+                to: to.into(),
+                ms: minutes * 60_000,
+            })
+        };
+        check("/agent for 2h rose", switch_for("rose", 120));
+        check("/agent night desk for 30m", switch_for("night desk", 30));
+        check("/agent for 1D rose", switch_for("rose", 24 * 60));
+        let steer = |wish, agent: &str| {
+            Command::Agent(AgentWish::Steer {
+                wish,
+                agent: agent.into(),
+            })
+        };
+        check("/agent pause rose", steer(SteerWish::Pause, "rose"));
+        check("/agent rose resume", steer(SteerWish::Resume, "rose"));
+        check(
+            "/agent restart night desk",
+            steer(SteerWish::Restart, "night desk"),
+        );
+        let clear = |is_sure| SteerWish::Clear { is_sure };
+        check("/agent clear rose", steer(clear(false), "rose"));
+        check("/agent clear rose yes", steer(clear(true), "rose"));
+        check("/bind rose", Command::Bind("rose".into()));
+        check("/unbind", Command::Unbind);
+        check("/audit", Command::Audit(AuditWish::Latest(None)));
+        check("/audit 40", Command::Audit(AuditWish::Latest(Some(40))));
+        check("/audit before 7", Command::Audit(AuditWish::Before(7)));
         check("/agents", Command::Agents);
         check("/models", Command::Models);
         check("/model", Command::Model(ModelWish::Show));
@@ -384,6 +533,17 @@ mod tests {
         assert_eq!(told("/usage year"), texts::USAGE);
         assert_eq!(told("/remember --global"), texts::REMEMBER);
         assert_eq!(told("/forget"), texts::FORGET);
+        for wrong in [
+            "/agent for",
+            "/agent for 2x rose",
+            "/agent for 31d rose",
+            "/agent for 2h",
+        ] {
+            assert_eq!(told(wrong), steering::FOR, "{wrong}");
+        }
+        assert_eq!(told("/agent pause"), steering::STEER);
+        assert_eq!(told("/bind"), steering::BIND);
+        assert_eq!(told("/audit all of it"), steering::AUDIT);
         assert_eq!(told("/topics"), texts::TOPIC);
         insta::assert_snapshot!(told("/topc"), @"There is no command /topc. Did you mean /topic? /help lists all of them.");
         insta::assert_snapshot!(told("/pair AB CD"), @"Write `/pair` to see who waits, or `/pair ABCD2345` for one code.");

@@ -9,8 +9,12 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
     if context.standing.role() != Role::Owner {
         return Err(UserError::new("Only owners can reload the config.").into());
     }
-    let cause = format!("/reload by {}", context.inbound.origin.person);
-    let done = context.services.reload.ask(cause).await;
+    let (person, name) = (&context.inbound.origin.person, &context.inbound.person_name);
+    let done = context
+        .services
+        .reload
+        .ask_by(person, name, "/reload")
+        .await;
     Ok(Outcome::say(told(done)))
 }
 

@@ -121,17 +121,19 @@ impl Spec {
 pub const SPECS: &[Spec] = &[
     Spec {
         name: "agent",
-        arguments: "[name] [once] | reset | close",
+        arguments: "[name] [once | for 2h] | why | reset | close",
         options: &[
             Argument::optional(
                 "name",
                 "the agent that should answer here; leave it out to see who does",
-                Offers::Agents(&["reset", "close"]),
+                Offers::Agents(&["why", "reset", "close"]),
             ),
             Argument::optional(
                 "once",
-                "for your next message only",
-                Offers::Words(&["once"]),
+                "for your next message or for a while only; for owners, what to do with the agent",
+                Offers::Words(&[
+                    "once", "for 1h", "for 8h", "for 1d", "pause", "resume", "restart", "clear",
+                ]),
             ),
         ],
         summary: "who answers here, or switch",
@@ -273,6 +275,39 @@ pub const SPECS: &[Spec] = &[
         summary: "read config.toml again",
         group: Group::Owners,
         least: Role::Owner,
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "bind",
+        arguments: "name",
+        options: &[Argument::required(
+            "name",
+            "the agent that config.toml shall give this place to",
+            Offers::Agents(&[]),
+        )],
+        summary: "give this place to an agent in config.toml",
+        group: Group::Owners,
+        least: Role::Owner,
+        ..Spec::PLAIN
+    },
+    Spec {
+        name: "unbind",
+        summary: "take the binding of this place out of config.toml",
+        group: Group::Owners,
+        least: Role::Owner,
+        ..Spec::PLAIN
+    },
+    Spec {
+        name: "audit",
+        arguments: "[number]",
+        options: &[Argument::optional(
+            "number",
+            "how many changes to show",
+            Offers::Nothing,
+        )],
+        summary: "who changed what (in private: in all chats)",
+        group: Group::Owners,
+        least: Role::Admin,
         ..Spec::ASKS
     },
     Spec {

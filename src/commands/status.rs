@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::texts::{agent as agent_texts, words, work as texts};
+use super::texts::{agent as agent_texts, steering, words, work as texts};
 use super::{CommandError, Context, model, truth};
 use crate::access::Role;
 use crate::agents::Agent;
@@ -13,6 +13,7 @@ use crate::records::turn_log::LastTurn;
 use crate::records::view::View;
 use crate::records::{decisions, inbox, journal, summaries, transcript, turn_log};
 use crate::storage::StoreError;
+use crate::tenants::health::{self, Patient};
 
 /// How many decisions about waiting messages are told.
 const DECISIONS_SHOWN: u32 = 3;
@@ -92,6 +93,17 @@ async fn has_read(context: &Context<'_>) -> Result<Option<String>, StoreError> {
 async fn house(context: &Context<'_>) -> Result<String, StoreError> {
     let services = context.services;
     let (now, place) = (now_ms(), context.inbound.origin.key.clone());
+    let known = context.snapshot.registry.all().iter();
+    let agents: Vec<Patient> = known
+        .map(|agent| Patient {
+            uid: agent.uid,
+            id: agent.id.clone(),
+        })
+        .collect();
+    let (table, running) = (
+        context.snapshot.table.clone(),
+        services.sessions.under_way(),
+    );
     let read = move |connection: &Connection| {
         Ok((
             turn_log::count_since(connection, now - DAY_MS)?,
@@ -100,9 +112,10 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
             inbox::count_broken(connection)?,
             turn_log::last_of(connection, &place)?,
             decisions::latest(connection, &place, DECISIONS_SHOWN)?,
+            health::of(connection, &agents, &table, &running, now)?,
         ))
     };
-    let ((turns, failed), refused, troubles, unreadable, last, decided) =
+    let ((turns, failed), refused, troubles, unreadable, last, decided, agents) =
         services.db.read(read).await?;
     let Troubles {
         failed: undelivered,
@@ -122,6 +135,10 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
         unreadable: unsigned(unreadable),
         last: last.map(last_turn),
         lately: decided.into_iter().map(|(what, _)| what).collect(),
+        agents: agents
+            .iter()
+            .map(|health| steering::health(&truth::label(context, &health.agent), health))
+            .collect(),
     }))
 }
 

@@ -31,9 +31,10 @@ pub(super) async fn after(
     let role = context.standing.with(&agent.id);
     let sessions = &context.services.sessions;
     let over = sessions.over_today(context.snapshot, &agent, person, role);
-    let over = over.await?;
+    let (over, pause) = (over.await?, sessions.pause_of(agent.uid));
     let faltering = faltering(context, &agent).await?;
-    Ok(answer.within(over).with_models(faltering))
+    let answer = answer.unless_paused(pause).within(over);
+    Ok(answer.with_models(faltering))
 }
 
 /// Whether the agent's models answer, the one chosen here first.

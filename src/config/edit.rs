@@ -15,7 +15,7 @@ mod regions;
 mod rename;
 mod tree;
 
-use toml_edit::{Array, ArrayOfTables, Document, DocumentMut, Item, Table, value};
+use toml_edit::{Array, ArrayOfTables, Document, DocumentMut, Item, Table, TableLike, value};
 
 use crate::domain::{AgentId, PersonId};
 use lines::{line_start, replaced, whole_lines, with_comments};
@@ -95,6 +95,46 @@ pub(crate) fn add_binding(text: &str, pattern: &str, id: &AgentId) -> Result<Str
         &plain,
         &binding_table(pattern, id),
     )?))
+}
+
+/// Gives the binding of exactly these places to another agent, or adds one. Bindings with filters
+/// are others.
+pub(crate) fn bind(text: &str, pattern: &str, id: &AgentId) -> Result<String, EditError> {
+    let (plain, form) = line_endings::remove(text);
+    let document = parse(&plain)?;
+    let found = binding_tables(document.as_table())
+        .into_iter()
+        .find(|table| is_plain(*table, pattern))
+        .and_then(|table| table.get("agent")?.span());
+    match found {
+        Some(span) => Ok(form.put_back(&replaced(&plain, vec![(span, format!("\"{id}\""))]))),
+        None => add_binding(text, pattern, id),
+    }
+}
+
+/// Takes out the binding of exactly these places, with the comments directly above it.
+pub(crate) fn unbind(text: &str, pattern: &str) -> Result<String, EditError> {
+    let (plain, form) = line_endings::remove(text);
+    let found = regions::of_bindings(&plain, |table| is_plain(table, pattern))?;
+    Ok(form.put_back(&cut(&plain, &found).rest))
+}
+
+/// The line of the header of this binding, counted from 1.
+pub(crate) fn line_of_binding(text: &str, pattern: &str) -> Option<usize> {
+    let (plain, _) = line_endings::remove(text);
+    let document = parse(&plain).ok()?;
+    let tables = binding_tables(document.as_table());
+    let mut found = tables.into_iter().filter(|table| is_plain(*table, pattern));
+    let start = found.next()?.span()?.start;
+    Some(plain.get(..start)?.matches('\n').count() + 1)
+}
+
+/// Whether a binding is for these places and has no filter.
+fn is_plain(binding: &dyn TableLike, pattern: &str) -> bool {
+    let has_filter = ["users", "roles", "name", "tag"]
+        .iter()
+        .any(|filter| binding.contains_key(filter));
+    pattern_of(binding) == pattern && !has_filter
 }
 
 fn binding_table(pattern: &str, id: &AgentId) -> String {

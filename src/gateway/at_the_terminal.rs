@@ -46,6 +46,7 @@ pub(super) fn pin(agent: AgentId) -> Pin {
         set_by: local::person(),
         set_by_name: None,
         set_at: now_ms(),
+        until: None,
     }
 }
 

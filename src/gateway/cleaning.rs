@@ -198,10 +198,13 @@ mod tests {
         "memory_scopes",
         "model_overrides",
         "openings",
+        "pause_notices",
+        "paused_agents",
         "person_numbers",
         "pins",
         "provider_notices",
         "telegram_menus",
+        "timed_pins",
     ];
 
     async fn open() -> (tempfile::TempDir, Db) {

@@ -13,6 +13,7 @@ mod known_people;
 mod missing_keys;
 mod monitor;
 mod person_pace;
+mod pin_ends;
 mod platforms;
 mod preflight;
 mod reactions;
@@ -22,6 +23,7 @@ mod replay;
 mod replies;
 mod safekeeping;
 mod slash;
+mod steering;
 mod storing;
 mod topics;
 mod watched_folders;
@@ -51,7 +53,7 @@ use crate::home::{
     Snapshot, Snapshots,
 };
 use crate::lanes::{self, Sessions};
-use crate::records::{journal, subagents};
+use crate::records::{agent_pauses, journal, subagents};
 use crate::routing::Router;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
@@ -66,6 +68,7 @@ use guests::Guests;
 use ignored::Ignored;
 pub(crate) use monitor::Monitor;
 use person_pace::PersonPaces;
+use pin_ends::PinEnds;
 use platforms::{Listening, Made, Makings, Platforms};
 use reload::Reloader;
 use removals::Removals;
@@ -96,6 +99,7 @@ struct GatewayState {
     aliases: Arc<Aliases>,
     delivery: Delivery,
     removals: Removals,
+    pin_ends: PinEnds,
     guests: Guests,
     ignored: Ignored,
     /// How much people may send in a minute.
@@ -118,6 +122,7 @@ impl GatewayState {
             aliases,
             delivery,
             removals: Removals::default(),
+            pin_ends: PinEnds::default(),
             guests: Guests::default(),
             ignored: Ignored::default(),
             paces: watch::Sender::new(paces),
@@ -257,7 +262,11 @@ impl Gateway {
             work,
         };
         let (reload, requests) = ReloadHandle::new();
+        let paused = or_go_on("paused agents", services.db.read(agent_pauses::all).await)?;
         let state = Arc::new(GatewayState::new(&home, &checked.config, services, reload));
+        for (agent, pause) in paused {
+            state.services.sessions.pause_changed(agent, Some(pause));
+        }
         state.tell_missing_keys().await;
         Ok(Self::run(state, home, lock, moves, (makings, made), requests).await)
     }
@@ -284,6 +293,7 @@ impl Gateway {
         tasks.spawn(cleaning::keep_house(state.clone()));
         tasks.spawn(safekeeping::watch(state.clone()));
         tasks.spawn(removals::watch(state.clone()));
+        tasks.spawn(pin_ends::watch(state.clone()));
         let platforms = Platforms::new(
             makings,
             intake,
@@ -313,7 +323,7 @@ impl Gateway {
 
     /// Reads the config anew, as after SIGHUP. `None`: the gateway stops.
     pub async fn reload(&self, cause: &str) -> Option<Reload> {
-        self.state.services.reload.ask(cause).await
+        self.state.services.reload.ask_by_signal(cause).await
     }
 
     /// Returns when no accepted message still waits for its answer.

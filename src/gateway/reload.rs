@@ -14,11 +14,17 @@ use crate::config::Secrets;
 use crate::delivery::outbox::{self, Source};
 use crate::domain::{Destination, Platform};
 use crate::home::{
-    CheckedConfig, ConfigError, Home, Reload, ReloadRequests, Snapshot, changed_sections,
+    CheckedConfig, ConfigError, Home, Reload, ReloadBy, ReloadRequests, Snapshot, changed_sections,
 };
 use crate::metrics::{self, Reloaded};
+use crate::records::audit::{self, Action, Actor, Change};
 use crate::storage::StoreError;
 use crate::telemetry;
+
+/// How a report begins that names a missing variable.
+const UNSET_VARIABLE: &str = "error: the environment variable";
+/// A process gets its variables at its start.
+const NO_NEW_VARIABLES: &str = "A reload brings no new environment variables: set it where Parlor is started, then start Parlor again.";
 
 /// How long a program may take between emptying a file and filling it.
 const STILL_WRITTEN: Duration = Duration::from_millis(500);
@@ -56,10 +62,13 @@ impl Unchanged {
     /// How many problems there are, and their report.
     fn told(&self) -> (usize, String) {
         match self {
-            Unchanged::Config(ConfigError::Problems(report)) => (
-                report.problems.len(),
-                report.render_problems(false).trim_end().to_owned(),
-            ),
+            Unchanged::Config(ConfigError::Problems(report)) => {
+                let mut told = report.render_problems(false).trim_end().to_owned();
+                if told.contains(UNSET_VARIABLE) {
+                    told = format!("{told}\n{NO_NEW_VARIABLES}");
+                }
+                (report.problems.len(), told)
+            }
             other => (1, other.to_string()),
         }
     }
@@ -87,13 +96,15 @@ impl Reloader {
                 () = self.state.stop.cancelled() => None,
             };
             let Some(request) = request else { return };
-            let done = self.reload(&request.cause, request.is_asked_for).await;
+            let done = self
+                .reload(&request.cause, request.is_asked_for, &request.by)
+                .await;
             request.answer(done);
         }
     }
 
     /// `is_forced` reads the file also where its text is the same: secrets may have changed.
-    async fn reload(&self, cause: &str, is_forced: bool) -> Reload {
+    async fn reload(&self, cause: &str, is_forced: bool, by: &ReloadBy) -> Reload {
         let mut current = self.current.lock().await;
         let text = read(&self.home);
         if !is_forced && text.is_some() && text == current.text && current.problem.is_none() {
@@ -116,6 +127,7 @@ impl Reloader {
                     what => tracing::info!(cause, changed = %what, "reload"),
                 }
                 metrics::reloaded(Reloaded::Done);
+                self.note(by, &changed).await;
                 self.state.tell_missing_keys().await;
                 for platform in &renewed {
                     tracing::info!(%platform, "{platform} is connected again, because its settings changed");
@@ -184,6 +196,29 @@ impl Reloader {
         Ok(self.platforms.follow(&self.state))
     }
 
+    /// Notes who has changed what. The names of sections are no secrets.
+    async fn note(&self, by: &ReloadBy, changed: &[String]) {
+        let actor = match by {
+            ReloadBy::File => Actor::Config,
+            ReloadBy::Signal => Actor::Cli {
+                login: "a signal".to_owned(),
+            },
+            ReloadBy::Person { id, name } => Actor::Person {
+                id: id.clone(),
+                name: name.clone(),
+            },
+            ReloadBy::Other => return,
+        };
+        let changed = changed.join(" ");
+        let note = move |tx: &rusqlite::Transaction<'_>| {
+            let change = Change::new(Action::Reload).to(changed);
+            audit::note(tx, &actor, &change, now_ms())
+        };
+        if let Err(error) = self.state.services.db.write(note).await {
+            tracing::warn!("a reload is not in the audit: {error}");
+        }
+    }
+
     async fn tell_owners(&self, text: &str) {
         let rows = Arc::new(self.state.delivery.draft_for_owners(text));
         let written = rows.clone();
@@ -205,13 +240,17 @@ fn read(home: &Home) -> Option<toml::Table> {
 /// The first lines of a problem are enough for a chat.
 fn unchanged(count: usize, problem: &str) -> String {
     const MOST_LINES: usize = 12;
+    let (problem, hint) = match problem.strip_suffix(NO_NEW_VARIABLES) {
+        Some(problem) => (problem, format!("\n{NO_NEW_VARIABLES}")),
+        None => (problem, String::new()),
+    };
     let lines: Vec<&str> = problem.lines().take(MOST_LINES).collect();
     let problems = match count {
         1 => "a problem".to_owned(),
         count => format!("{count} problems"),
     };
     format!(
-        "config.toml was saved with {problems}, so the running config stays as it was. `parlor config check` shows the whole report, which begins:\n```\n{}\n```",
+        "config.toml was saved with {problems}, so the running config stays as it was. `parlor config check` shows the whole report, which begins:\n```\n{}\n```{hint}",
         lines.join("\n").trim_end()
     )
 }

@@ -71,6 +71,7 @@ pub(super) async fn carry_out(
     let put_out = effect
         .put_out()
         .map(|(person, name)| Person::new(name, person));
+    let (steered, is_timed) = (effect.steered(), effect.ends_by_itself());
     let write = move |tx: &Transaction<'_>, now| {
         effect.write(tx, &inbound, now)?;
         inbox::close(tx, id, Closing::Done, "command", now)
@@ -104,6 +105,13 @@ pub(super) async fn carry_out(
     }
     if changes_pin {
         state.pins.changed(&accepted.inbound.origin.key);
+        state.services.sessions.agent_changed();
+    }
+    if is_timed {
+        state.pin_ends.look_again();
+    }
+    if let Some((steering, agent)) = steered {
+        state.steered(steering, agent, &accepted.inbound);
     }
     state
         .services

@@ -4,7 +4,8 @@
 //! Folders are watched, not files: editors put a new file in the place of the old one. File systems
 //! that report nothing, such as some network mounts, need `/reload` or SIGHUP.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub(super) async fn watch(state: Arc<GatewayState>, reload: ReloadHandle) {
         }
     };
     follow_agents(&mut folders, &home);
+    let mut known = Contents::of(&home);
     loop {
         let paths = tokio::select! {
             paths = together(&mut folders, &home) => paths,
@@ -43,7 +45,7 @@ pub(super) async fn watch(state: Arc<GatewayState>, reload: ReloadHandle) {
         if paths.is_empty() {
             return;
         }
-        look_at(&home, &paths, &reload).await;
+        look_at(&home, &paths, &mut known, &reload).await;
         follow_agents(&mut folders, &home);
     }
 }
@@ -101,13 +103,23 @@ async fn together(folders: &mut WatchedFolders, home: &Path) -> BTreeSet<PathBuf
     }
 }
 
-async fn look_at(home: &Path, paths: &BTreeSet<PathBuf>, reload: &ReloadHandle) {
+async fn look_at(
+    home: &Path,
+    paths: &BTreeSet<PathBuf>,
+    known: &mut Contents,
+    reload: &ReloadHandle,
+) {
     let within = paths.iter().flat_map(|path| new_files(home, path));
-    for path in paths.iter().cloned().chain(within) {
-        if let Some(saved) = saved(home, &path) {
+    let paths_within: BTreeSet<PathBuf> = paths.iter().cloned().chain(within).collect();
+    for path in paths_within {
+        if let Some(saved) = saved(home, &path)
+            && known.has_changed(&path)
+        {
             match saved.agent {
-                Some(agent) => tracing::info!(agent.id = agent, cause = saved.file, "reload"),
-                None => tracing::info!(cause = saved.file, "reload"),
+                Some(agent) => {
+                    tracing::info!(agent.id = %agent, "reload agent={agent} cause={}", saved.file);
+                }
+                None => tracing::info!("reload cause={}", saved.file),
             }
         }
     }
@@ -117,6 +129,42 @@ async fn look_at(home: &Path, paths: &BTreeSet<PathBuf>, reload: &ReloadHandle) 
             tokio::time::sleep(MISSING).await;
         }
         drop(reload.file_changed("config.toml").await);
+    }
+}
+
+/// The contents of the files of prompts, as sums, so that a save in several steps is told once and a
+/// save without a change is not told.
+struct Contents(BTreeMap<PathBuf, u64>);
+
+impl Contents {
+    fn of(home: &Path) -> Self {
+        let mut known = Contents(BTreeMap::new());
+        let folders = [home.to_owned(), home.join("agents"), home.join("skills")];
+        let agents = std::fs::read_dir(home.join("agents"));
+        let agents = agents.into_iter().flatten().flatten();
+        let of_agents = agents.flat_map(|agent| [agent.path(), agent.path().join("skills")]);
+        for folder in folders.into_iter().chain(of_agents) {
+            let beside = IDENTITY_FILES.iter().map(|name| folder.join(name));
+            for path in beside.chain(new_files(home, &folder)) {
+                if saved(home, &path).is_some() {
+                    known.has_changed(&path);
+                }
+            }
+        }
+        known
+    }
+
+    fn has_changed(&mut self, path: &Path) -> bool {
+        let sum = std::fs::read(path).map(|bytes| {
+            let mut hasher = DefaultHasher::new();
+            bytes.hash(&mut hasher);
+            hasher.finish()
+        });
+        match sum {
+            Ok(sum) => self.0.insert(path.to_owned(), sum) != Some(sum),
+            // A deleted file counts too: the prompt is without it.
+            Err(_) => self.0.remove(path).is_some(),
+        }
     }
 }
 

@@ -12,5 +12,5 @@ pub use checked_config::{CheckedConfig, ConfigError, check};
 pub use folder::{Home, HomeLock, LockError};
 pub(crate) use owners::{OwnerError, add_owner};
 pub use registry::registry;
-pub use reload::{Reload, ReloadHandle, ReloadRequests, changed_sections};
+pub use reload::{Reload, ReloadBy, ReloadHandle, ReloadRequests, changed_sections};
 pub use snapshot::{Snapshot, Snapshots};

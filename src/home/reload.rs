@@ -2,7 +2,7 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::domain::Platform;
+use crate::domain::{PersonId, Platform};
 
 /// Requests waiting to be served. When full, further ones wait.
 const WAITING: usize = 16;
@@ -28,12 +28,28 @@ pub struct ReloadHandle {
     requests: mpsc::Sender<ReloadRequest>,
 }
 
+/// Who asks, for the audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReloadBy {
+    /// A saved file.
+    File,
+    /// A signal to the process.
+    Signal,
+    Person {
+        id: PersonId,
+        name: String,
+    },
+    /// The asker writes the audit.
+    Other,
+}
+
 #[derive(Debug)]
 pub struct ReloadRequest {
     /// For the log: a file, a signal, a command.
     pub cause: String,
-    /// A person or a signal asked; else a file changed.
+    /// Whether the text counts as changed anyway: secrets may have changed.
     pub is_asked_for: bool,
+    pub by: ReloadBy,
     answer: oneshot::Sender<Reload>,
 }
 
@@ -54,19 +70,34 @@ impl ReloadHandle {
 
     /// Reads the config anew. `None`: the gateway stops.
     pub async fn ask(&self, cause: impl Into<String>) -> Option<Reload> {
-        self.request(cause.into(), true).await
+        self.request(cause.into(), true, ReloadBy::Other).await
+    }
+
+    /// The same after a signal.
+    pub async fn ask_by_signal(&self, cause: impl Into<String>) -> Option<Reload> {
+        self.request(cause.into(), true, ReloadBy::Signal).await
+    }
+
+    /// The same for a person's command.
+    pub async fn ask_by(&self, id: &PersonId, name: &str, command: &str) -> Option<Reload> {
+        let by = ReloadBy::Person {
+            id: id.clone(),
+            name: name.to_owned(),
+        };
+        self.request(format!("{command} by {id}"), true, by).await
     }
 
     /// Reads the config anew if the file's text has changed. `None`: the gateway stops.
     pub async fn file_changed(&self, file: impl Into<String>) -> Option<Reload> {
-        self.request(file.into(), false).await
+        self.request(file.into(), false, ReloadBy::File).await
     }
 
-    async fn request(&self, cause: String, is_asked_for: bool) -> Option<Reload> {
+    async fn request(&self, cause: String, is_asked_for: bool, by: ReloadBy) -> Option<Reload> {
         let (answer, answered) = oneshot::channel();
         let request = ReloadRequest {
             cause,
             is_asked_for,
+            by,
             answer,
         };
         self.requests.send(request).await.ok()?;

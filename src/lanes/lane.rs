@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Queue;
-use crate::answering::{LaneNews, LaneView};
+use crate::answering::{LaneNews, LaneView, PauseNews};
 use crate::records::inbox::Accepted;
 use crate::subagents::{Arrived, Item};
 
@@ -43,8 +43,9 @@ pub(super) enum Purpose {
 pub(super) struct Waiting {
     pub(super) accepted: Accepted,
     pub(super) purpose: Purpose,
-    /// Held until the message is done with.
-    pub(super) guard: TaskTrackerToken,
+    /// Held until the message is done with. Absent while the message waits for a paused agent, so
+    /// that the end of the process does not wait for it.
+    pub(super) guard: Option<TaskTrackerToken>,
     pub(super) since: Instant,
     pub(super) arrived: Arrived,
     /// The writer had no room for a further turn when the worker last looked.
@@ -86,6 +87,14 @@ impl RunningTurn {
     }
 }
 
+/// The oldest message of a lane waits for a paused agent.
+pub(super) struct Held {
+    /// The message's row.
+    front: i64,
+    /// Tells when to look again.
+    pub(super) news: PauseNews,
+}
+
 /// A lane exists exactly while a worker runs for its place.
 #[derive(Default)]
 pub(super) struct Lane {
@@ -95,6 +104,8 @@ pub(super) struct Lane {
     pub(super) parked: Vec<RunningTurn>,
     /// The worker has begun a turn, so the waiting messages came while the place was busy.
     pub(super) was_busy: bool,
+    /// Set while the oldest message waits for a paused agent.
+    pub(super) held: Option<Held>,
     /// A person was told about the full lane. Reset once the lane is half empty.
     pub(super) told_full: bool,
     /// News for the running turn.
@@ -172,6 +183,41 @@ impl Lane {
                 .filter(|waiting| waiting.is_question())
                 .map(|waiting| Item::of(&waiting.accepted))
                 .collect(),
+        }
+    }
+
+    /// Puts the messages of a turn back to the front, to wait for a paused agent. Nothing is told: a
+    /// worker that wakes itself would never rest.
+    pub(super) fn hold(&mut self, messages: Vec<Waiting>, news: PauseNews) {
+        self.current = None;
+        for waiting in messages.into_iter().rev() {
+            self.waiting.push_front(waiting);
+        }
+        let front = self.waiting.front().map(|waiting| waiting.accepted.id);
+        self.held = front.map(|front| Held { front, news });
+        // Calls from before the turn are no reason to look again.
+        self.changed = Arc::new(Notify::new());
+    }
+
+    /// Whether the lane still waits for a paused agent: nothing is resumed or switched, and the same
+    /// message is the oldest.
+    pub(super) fn is_held(&self) -> bool {
+        let front = self.waiting.front().map(|waiting| waiting.accepted.id);
+        self.held.as_ref().is_some_and(|held| {
+            Some(held.front) == front && !held.news.has_changed().unwrap_or(true)
+        })
+    }
+
+    /// Takes the guards of all waiting messages, to be dropped outside the lock.
+    pub(super) fn without_guards(&mut self) -> Vec<TaskTrackerToken> {
+        let waiting = self.waiting.iter_mut();
+        waiting.filter_map(|waiting| waiting.guard.take()).collect()
+    }
+
+    /// Gives every waiting message a guard again.
+    pub(super) fn with_guards(&mut self, token: impl Fn() -> TaskTrackerToken) {
+        for waiting in &mut self.waiting {
+            waiting.guard.get_or_insert_with(&token);
         }
     }
 
@@ -271,4 +317,6 @@ pub(super) enum NotYet {
     Before(Instant),
     /// The writers of all waiting messages have as many turns as they may have.
     NoRoom,
+    /// The agent of the oldest message is paused.
+    Held(PauseNews),
 }

@@ -7,6 +7,7 @@ mod person_turns;
 mod queues;
 mod worker;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +17,11 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::agents::{Agent, Chosen, Memories};
-use crate::answering::{self, Answering, GivingUp, ProviderNews};
+use crate::answering::{self, Answering, GivingUp, PausedAgents, ProviderNews};
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, Origin, PersonId, Role, SessionKey};
 use crate::home::{Snapshot, Snapshots};
+use crate::records::agent_pauses::Pause;
 use crate::records::inbox::Accepted;
 use crate::records::model_overrides::{self, Overrides};
 use crate::routing::Router;
@@ -124,7 +126,7 @@ impl Sessions {
             aliases: aliases.clone(),
             delivery: delivery.clone(),
             submit,
-            work,
+            work: work.clone(),
             tasks: tasks.clone(),
             stop: stop.clone(),
         });
@@ -140,6 +142,7 @@ impl Sessions {
             memories,
             subagents: subagents.clone(),
             bootstrapped: Arc::new(bootstrapped),
+            pauses: PausedAgents::default(),
             stop: stop.clone(),
         });
         let keeper = Keeper {
@@ -159,6 +162,7 @@ impl Sessions {
             turns: Arc::new(PersonTurns::default()),
             keeper,
             delivery,
+            work,
             tasks: tasks.clone(),
             stop,
             abandon,
@@ -178,6 +182,8 @@ impl Sessions {
         let before = self.snapshots.current();
         self.answering.renew(&before, &now);
         self.snapshots.replace(now);
+        // A place may have another agent now, and waits no longer.
+        self.lanes.look_again();
     }
 
     /// Puts an edit into a message waiting in its lane. Returns the message with its row.
@@ -205,6 +211,33 @@ impl Sessions {
     ) -> Result<Option<Over>, StoreError> {
         let budgets = self.answering.budgets();
         budgets.over_today(snapshot, agent, person, role).await
+    }
+
+    /// Who paused an agent, if it is paused.
+    pub(crate) fn pause_of(&self, agent: AgentUid) -> Option<Pause> {
+        self.answering.pauses().of(agent)
+    }
+
+    /// Call after the commit of a pause or its end.
+    pub(crate) fn pause_changed(&self, agent: AgentUid, pause: Option<Pause>) {
+        self.answering.pauses().changed(agent, pause);
+        self.lanes.look_again();
+    }
+
+    /// Call after the commit of another pin: messages that wait for a paused agent may have another
+    /// agent now.
+    pub(crate) fn agent_changed(&self) {
+        self.lanes.look_again();
+    }
+
+    /// The number of turns under way of each agent.
+    pub(crate) fn under_way(&self) -> HashMap<AgentUid, usize> {
+        self.answering.under_way().by_agent()
+    }
+
+    /// Has the turns of an agent begin again from their last recorded result.
+    pub(crate) fn begin_again(&self, agent: AgentUid) -> usize {
+        self.answering.under_way().begin_again(agent)
     }
 
     /// Call after a transaction with a new model for a place has committed.

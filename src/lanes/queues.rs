@@ -34,6 +34,8 @@ pub(super) struct Lanes {
     pub(super) turns: Arc<PersonTurns>,
     pub(super) keeper: Keeper,
     pub(super) delivery: Delivery,
+    /// Counts open messages, subagents and sends.
+    pub(super) work: TaskTracker,
     pub(super) tasks: TaskTracker,
     pub(super) stop: CancellationToken,
     pub(super) abandon: CancellationToken,
@@ -71,10 +73,10 @@ impl Lanes {
         arrived: Arrived,
         guard: TaskTrackerToken,
     ) -> Result<(), LaneFull> {
-        let waiting = Waiting {
+        let mut waiting = Waiting {
             accepted,
             purpose,
-            guard,
+            guard: Some(guard),
             since: Instant::now(),
             arrived,
             is_blocked: false,
@@ -89,22 +91,33 @@ impl Lanes {
         let mut lane = entry.or_default();
         if !lane.takes(purpose, arrived) {
             let news = purpose == Purpose::Answer && !std::mem::replace(&mut lane.told_full, true);
-            return Err(LaneFull {
-                guard: waiting.guard,
-                news,
-            });
+            let guard = waiting.guard.take().unwrap_or_else(|| self.work.token());
+            return Err(LaneFull { guard, news });
         }
         if lane.current.is_some() && waiting.is_question() && arrived == Arrived::Now {
             // The person sees at once that the waiting message was received.
             self.delivery.noticed(&waiting.accepted.inbound);
         }
+        // The message waits with the others of its lane.
+        let unheld = lane.held.as_ref().and_then(|_| waiting.guard.take());
         lane.waiting.push_back(waiting);
         lane.tell();
         drop(lane);
+        drop(unheld);
         if is_new {
             self.tasks.spawn(self.clone().work_through(place));
         }
         Ok(())
+    }
+
+    /// Has lanes look again that wait for a paused agent. Their messages count as open until then.
+    pub(super) fn look_again(&self) {
+        for mut lane in self.lanes.iter_mut() {
+            if lane.held.is_some() {
+                lane.with_guards(|| self.work.token());
+            }
+        }
+        self.answering.pauses().look_again();
     }
 
     /// Carries out requests from the `Submit` handles of turns.

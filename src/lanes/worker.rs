@@ -11,7 +11,7 @@ use super::keep::Kept;
 use super::lane::{Lane, MOST_WAITING, NotBefore, NotYet, Purpose, RunningTurn, Waiting};
 use super::person_turns::PersonTurn;
 use super::queues::Lanes;
-use crate::answering::{ActiveTurn, Due, Ended, Exchange};
+use crate::answering::{ActiveTurn, Due, Ended, Exchange, PauseNews};
 use crate::domain::SessionKey;
 use crate::records::inbox::Accepted;
 use crate::subagents::Item;
@@ -33,17 +33,34 @@ enum Job {
     Resume(Option<PersonTurn>),
 }
 
+/// The end of a step.
+enum Done {
+    /// With the guards to let go of.
+    Over(Vec<TaskTrackerToken>),
+    /// The agent is paused.
+    Paused(Box<Due>),
+    /// The rest is left to the next start.
+    LeftBehind,
+}
+
 impl Lanes {
     pub(super) async fn work_through(self: Arc<Self>, place: SessionKey) {
         let mut parked: Vec<Parked> = Vec::new();
         while let Some(job) = self.next(&place, &parked).await {
+            // Before the turn looks, so no resumption is missed.
+            let news = self.answering.pauses().news();
             let working = self.do_one(job, &mut parked);
-            let guards = tokio::select! {
-                guards = working => guards,
+            let done = tokio::select! {
+                done = working => done,
                 () = self.abandon.cancelled() => return self.leave(&place),
             };
-            let Some(guards) = guards else {
-                return self.leave(&place);
+            let guards = match done {
+                Done::Over(guards) => guards,
+                Done::Paused(due) => {
+                    self.hold(&place, *due, news);
+                    continue;
+                }
+                Done::LeftBehind => return self.leave(&place),
             };
             self.finish(&place, &parked);
             // Guards go after the lane has moved on, so a settled gateway has no lane left.
@@ -52,17 +69,16 @@ impl Lanes {
         // `next` has removed the lane. A lane found now belongs to the next worker.
     }
 
-    /// Returns whom to let go of, or none when the rest is left to the next start.
-    async fn do_one(&self, job: Job, parked: &mut Vec<Parked>) -> Option<Vec<TaskTrackerToken>> {
+    async fn do_one(&self, job: Job, parked: &mut Vec<Parked>) -> Done {
         let (ended, guards) = match job {
             Job::Keep(accepted, Purpose::Observe, guards) => {
                 self.keeper.observed(&accepted).await;
-                return Some(guards);
+                return Done::Over(guards);
             }
             Job::Keep(note, Purpose::Answer, guards) => {
                 return match self.keeper.note(&note).await {
-                    Kept::Done => Some(guards),
-                    Kept::LeftBehind => None,
+                    Kept::Done => Done::Over(guards),
+                    Kept::LeftBehind => Done::LeftBehind,
                 };
             }
             Job::Answer(mut due, guards, _persons) => {
@@ -74,7 +90,10 @@ impl Lanes {
                     turn,
                     guards,
                     meanwhile,
-                } = parked.pop()?;
+                } = match parked.pop() {
+                    Some(parked) => parked,
+                    None => return Done::LeftBehind,
+                };
                 (self.answering.resume(*turn, &meanwhile).await, guards)
             }
         };
@@ -84,7 +103,7 @@ impl Lanes {
                 parked
                     .iter_mut()
                     .for_each(|parked| parked.meanwhile.extend(exchange.cloned()));
-                Some(guards)
+                Done::Over(guards)
             }
             Ended::Parked(turn) => {
                 parked.push(Parked {
@@ -92,10 +111,36 @@ impl Lanes {
                     guards,
                     meanwhile: Vec::new(),
                 });
-                Some(Vec::new())
+                Done::Over(Vec::new())
             }
-            Ended::LeftBehind => None,
+            Ended::Paused(due) => Done::Paused(due),
+            // `Answering` begins such a turn again by itself.
+            Ended::Again(_) | Ended::LeftBehind => Done::LeftBehind,
         }
+    }
+
+    /// Puts the messages of a turn back, to wait for their paused agent.
+    fn hold(&self, place: &SessionKey, due: Due, news: PauseNews) {
+        let arrived = due.arrived;
+        let messages = due.accepted.into_parts().map(|accepted| Waiting {
+            accepted,
+            purpose: Purpose::Answer,
+            guard: None,
+            since: Instant::now(),
+            arrived,
+            is_blocked: false,
+        });
+        let unheld = self.lanes.get_mut(place).map(|mut lane| {
+            // Called off meanwhile, under this lock: the rows are closed.
+            let messages = match due.halt.is_cancelled() {
+                true => Vec::new(),
+                false => messages.collect(),
+            };
+            lane.hold(messages, news);
+            lane.without_guards()
+        });
+        // Outside the lock, because dropping a guard may wake others.
+        drop(unheld);
     }
 
     /// Updates the lane's list of turns after a step of the worker.
@@ -128,6 +173,13 @@ impl Lanes {
             };
             let waiting = async {
                 match not_yet {
+                    NotYet::Held(mut news) => {
+                        tokio::select! {
+                            // An error would mean that nobody can resume, and the stop is near.
+                            changed = news.changed() => drop(changed),
+                            () = changes.notified() => {}
+                        }
+                    }
                     NotYet::Before(until) => tokio::time::sleep_until(until).await,
                     NotYet::NoRoom => tokio::select! {
                         () = freed => {}
@@ -155,6 +207,21 @@ impl Lanes {
             return None;
         };
         let lane = entry.get_mut();
+        if lane.held.is_some() && !lane.is_held() {
+            lane.held = None;
+            lane.with_guards(|| self.work.token());
+        }
+        if let Some(held) = &lane.held {
+            // A parked turn was begun before the pause, or is another agent's.
+            if let Some(last) = parked.last()
+                && let Ok(persons) = self.room_to_resume(last)
+            {
+                lane.current = lane.parked.pop();
+                return Some(Ok(Job::Resume(persons)));
+            }
+            let held = NotYet::Held(held.news.clone());
+            return Some(Err((held, lane.changes())));
+        }
         let persons = self.bring_forward(lane);
         // A resumed turn gets a round before it is parked again, however much people write.
         let is_its_turn = parked
@@ -241,7 +308,7 @@ fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<(Due, Purpose, Vec<TaskTrac
     let mut messages = Vec::new();
     for size in sizes {
         let mut parts = lane.waiting.drain(..size).map(|waiting| {
-            guards.push(waiting.guard);
+            guards.extend(waiting.guard);
             (waiting.accepted, waiting.purpose, waiting.arrived)
         });
         let (mut accepted, purpose, arrived) = parts.next()?;
@@ -257,6 +324,7 @@ fn drain(lane: &mut Lane, sizes: &[usize]) -> Option<(Due, Purpose, Vec<TaskTrac
         halt: CancellationToken::new(),
         lane: lane.view(),
         aside: Vec::new(),
+        is_again: false,
     };
     Some((due, purpose, guards))
 }

@@ -33,7 +33,7 @@ impl Actor {
         }
     }
 
-    fn columns(&self) -> (String, Option<&str>) {
+    pub(super) fn columns(&self) -> (String, Option<&str>) {
         match self {
             Actor::Person { id, name } => (id.to_string(), Some(name)),
             Actor::Cli { login } => ("cli".into(), Some(login)),
@@ -58,6 +58,12 @@ pub(crate) enum Action {
     Fork,
     /// A conversation was moved to another place.
     Move,
+    Bind,
+    Unbind,
+    AgentPause,
+    AgentResume,
+    AgentRestart,
+    AgentReset,
 }
 
 impl Action {
@@ -72,6 +78,12 @@ impl Action {
             Action::NewConversation => "new conversation",
             Action::Fork => "fork",
             Action::Move => "move",
+            Action::Bind => "bind",
+            Action::Unbind => "unbind",
+            Action::AgentPause => "agent pause",
+            Action::AgentResume => "agent resume",
+            Action::AgentRestart => "agent restart",
+            Action::AgentReset => "agent reset",
         }
     }
 }
@@ -103,6 +115,13 @@ impl<'a> Change<'a> {
     pub(crate) fn at(self, place: &'a SessionKey) -> Self {
         Change {
             place: Some(place),
+            ..self
+        }
+    }
+
+    pub(crate) fn of(self, agent: &'a AgentId) -> Self {
+        Change {
+            agent: Some(agent),
             ..self
         }
     }
@@ -173,18 +192,43 @@ pub(crate) fn note(
     .map(drop)
 }
 
-/// The newest entries before an id (or all), newest first.
+/// Which entries are wanted. Absent: all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Changes of this agent, and switches from it or to it.
+    pub(crate) agent: Option<String>,
+    /// The key of a place.
+    pub(crate) place: Option<String>,
+    /// A person's id, `cli`, `config` or `gateway`.
+    pub(crate) by: Option<String>,
+    /// Unix milliseconds.
+    pub(crate) since: Option<i64>,
+    /// Only entries older than the entry with this id.
+    pub(crate) before: Option<i64>,
+}
+
+/// The newest entries, newest first.
 pub(crate) fn latest(
     connection: &Connection,
-    before: Option<i64>,
+    wanted: &Wanted,
     limit: u32,
 ) -> rusqlite::Result<Vec<Entry>> {
     let mut statement = connection.prepare_cached(
-        "SELECT audit.id, at, actor, name, key, agent, action, subject, before, after
+        "SELECT audit.id, at, actor, audit.name, key, agent, action, subject, before, after
          FROM audit LEFT JOIN places ON places.id = place_id
-         WHERE audit.id < ?1 ORDER BY audit.id DESC LIMIT ?2",
+         WHERE audit.id < ?1 AND at >= ?2 AND (?3 IS NULL OR actor = ?3) AND (?4 IS NULL OR key = ?4)
+           AND (?5 IS NULL OR agent = ?5 OR (action IN ('switch', 'bind', 'unbind', 'rename') AND ?5 IN (before, after)))
+         ORDER BY audit.id DESC LIMIT ?6",
     )?;
-    let rows = statement.query_map(params![before.unwrap_or(i64::MAX), limit], |row| {
+    let bound = params![
+        wanted.before.unwrap_or(i64::MAX),
+        wanted.since.unwrap_or(0),
+        wanted.by,
+        wanted.place,
+        wanted.agent,
+        limit
+    ];
+    let rows = statement.query_map(bound, |row| {
         Ok(Entry {
             id: row.get(0)?,
             at: row.get(1)?,

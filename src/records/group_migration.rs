@@ -56,7 +56,7 @@ const MOVED: [(&str, &str); 11] = [
     ("audit", "place_id"),
 ];
 /// Tables with at most one row of a kind for a place. The row of the new place wins.
-const REPLACED: [&str; 2] = ["model_overrides", "openings"];
+const REPLACED: [&str; 3] = ["model_overrides", "openings", "pause_notices"];
 
 /// Merges both rows of a place.
 fn merge(tx: &Transaction<'_>, twin: Twin) -> rusqlite::Result<()> {
@@ -94,10 +94,11 @@ mod tests {
     use crate::storage::Db;
 
     /// Tables with a merge function of their own.
-    const BY_HAND: [(&str, &str); 5] = [
+    const BY_HAND: [(&str, &str); 6] = [
         ("summaries", "place_id"),
         ("messages", "place_id"),
         ("pins", "place_id"),
+        ("timed_pins", "place_id"),
         ("spending", "place_id"),
         ("budget_notices", "place_id"),
     ];

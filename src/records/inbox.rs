@@ -72,6 +72,17 @@ impl Accepted {
         parts.map(|part| part.inbound.labels(self.role)).collect()
     }
 
+    /// The messages and their parts, each for itself.
+    pub(crate) fn into_parts(mut self) -> impl Iterator<Item = Accepted> {
+        let backlog = std::mem::take(&mut self.backlog);
+        std::iter::once(self)
+            .chain(backlog)
+            .flat_map(|mut message| {
+                let joined = std::mem::take(&mut message.joined);
+                std::iter::once(message).chain(joined)
+            })
+    }
+
     /// Every row to close with the answer.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Accepted> {
         self.messages()

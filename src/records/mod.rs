@@ -1,6 +1,7 @@
 //! Stored data of sessions, with a file for each table or family of tables. SQL only: no async, no
 //! services.
 
+pub(crate) mod agent_pauses;
 pub(crate) mod audit;
 pub(crate) mod decisions;
 pub(crate) mod deletions;

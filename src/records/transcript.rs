@@ -4,6 +4,7 @@ mod appending;
 mod carrying;
 mod deleting;
 mod export;
+mod handing_over;
 mod reading;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
@@ -24,6 +25,7 @@ pub(crate) use appending::{
 pub(crate) use carrying::{copy, move_all};
 pub(crate) use deleting::{blank, was_blanked};
 pub(crate) use export::{ExportedMessage, Importing, Places, export};
+pub(crate) use handing_over::{With, current_agent};
 pub(crate) use reading::{Entry, Extent, entries, search_everywhere};
 
 /// The number of a conversation in its place; /new begins the next.
@@ -407,6 +409,24 @@ pub(crate) fn speakers(
         .into_iter()
         .filter_map(|id| id.parse().ok())
         .collect())
+}
+
+/// Places whose current conversation is with an agent, by its last answer. Sessions of subagents are
+/// left out.
+pub(crate) fn places_with(
+    connection: &Connection,
+    uid: AgentUid,
+) -> rusqlite::Result<Vec<SessionKey>> {
+    let mut statement = connection.prepare(
+        "SELECT key FROM places WHERE active_at IS NOT NULL AND (
+             SELECT agent_uid FROM messages
+             WHERE place_id = places.id AND conversation = places.conversation AND kind = 'agent'
+             ORDER BY id DESC LIMIT 1) = ?1 ORDER BY key",
+    )?;
+    let keys = statement.query_map([uid.to_string()], |row| row.get::<_, String>(0))?;
+    let keys: Vec<String> = keys.collect::<rusqlite::Result<_>>()?;
+    let keys = keys.iter().filter_map(|key| key.parse().ok());
+    Ok(keys.filter(|key: &SessionKey| !key.is_internal()).collect())
 }
 
 /// Starts a new conversation; the old messages stay in the store.

@@ -1,5 +1,7 @@
 //! The log of ended turns: the `turns` table, with a row for each turn.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::domain::{AgentUid, Labels, Platform, SessionKey};
@@ -133,6 +135,82 @@ pub(crate) fn of_update(
 
 /// The rule of a row for a summary, which the agent made without a question.
 pub(crate) const SUMMARY: &str = "a summary";
+
+/// Whether a pin for a single message had chosen the agent of a turn.
+pub(crate) fn was_chosen_once(
+    connection: &Connection,
+    place: &SessionKey,
+    inbox_id: i64,
+) -> rusqlite::Result<bool> {
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM turns WHERE place_id = (SELECT id FROM places WHERE key = ?1)
+                              AND inbox_id = ?2 AND route LIKE 'pin for one turn%')";
+    connection.query_row(sql, params![place.to_string(), inbox_id], |row| row.get(0))
+}
+
+/// Ended turns that count as failures: all but answers, stopped turns and summaries.
+const FAILED: &str = "outcome NOT IN ('answered', 'stopped')";
+
+/// The number of turns ended since `since` by agent, and the number of failures among them.
+pub(crate) fn since(
+    connection: &Connection,
+    since: i64,
+) -> rusqlite::Result<HashMap<AgentUid, (u64, u64)>> {
+    let sql = format!(
+        "SELECT agent_uid, count(*), count(*) FILTER (WHERE {FAILED}) FROM turns
+         WHERE ended_at >= ?1 AND route <> 'a summary' GROUP BY agent_uid"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map([since], |row| {
+        let counts: (i64, i64) = (row.get(1)?, row.get(2)?);
+        Ok((row.get::<_, String>(0)?, counts))
+    })?;
+    let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
+    let known = rows.map(|row| {
+        let (uid, (turns, failed)) = row?;
+        let uid: Option<AgentUid> = uid.parse().ok();
+        Ok(uid.map(|uid| (uid, (unsigned(turns), unsigned(failed)))))
+    });
+    known.filter_map(Result::transpose).collect()
+}
+
+/// The outcome of a turn without an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure(pub(crate) String);
+
+/// Why an agent's last turn failed, if it did. Turns before `since` or before the agent's last
+/// restart do not count, nor do stopped turns.
+pub(crate) fn failing(
+    connection: &Connection,
+    uid: AgentUid,
+    since: i64,
+) -> rusqlite::Result<Option<Failure>> {
+    let sql = format!(
+        "SELECT outcome, {FAILED} FROM turns WHERE agent_uid = ?1 AND outcome <> 'stopped' AND route <> 'a summary'
+         AND ended_at >= max(?2, coalesce((SELECT restarted_at FROM agents WHERE uid = ?1), 0))
+         ORDER BY ended_at DESC, id DESC LIMIT 1"
+    );
+    let last = connection
+        .prepare_cached(&sql)?
+        .query_row(params![uid.to_string(), since], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?))
+        })
+        .optional()?;
+    Ok(last.and_then(|(outcome, failed)| failed.then_some(Failure(outcome))))
+}
+
+/// When an agent last answered.
+pub(crate) fn last_success(
+    connection: &Connection,
+    uid: AgentUid,
+) -> rusqlite::Result<Option<i64>> {
+    let sql = "SELECT ended_at FROM turns WHERE agent_uid = ?1 AND outcome = 'answered' AND route <> 'a summary'
+               ORDER BY ended_at DESC LIMIT 1";
+    connection
+        .prepare_cached(sql)?
+        .query_row([uid.to_string()], |row| row.get(0))
+        .optional()
+}
 
 /// The number of turns ended since `since`, and the number of them without an answer.
 pub(crate) fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<(i64, i64)> {

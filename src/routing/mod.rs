@@ -56,6 +56,8 @@ pub struct Pin {
     pub set_by_name: Option<String>,
     /// Unix milliseconds.
     pub set_at: i64,
+    /// When the pin ends by itself, in Unix milliseconds.
+    pub until: Option<i64>,
 }
 
 /// A place opened from chat. It stays open when its pin is taken back.

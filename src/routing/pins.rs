@@ -4,7 +4,8 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::places::{self, Twin};
 use super::{FromChat, Pin, openings};
-use crate::domain::{AgentId, AgentUid, PersonId, SessionKey};
+use crate::clock::now_ms;
+use crate::domain::{AgentId, AgentUid, Origin, PersonId, SessionKey};
 use crate::storage::{Db, Remembered};
 
 /// Pins and openings by place. The caller checks whether the config still has the agent.
@@ -44,15 +45,20 @@ fn is_set_since(connection: &Connection, place: &SessionKey, since: i64) -> rusq
     connection.query_row(sql, params![place.to_string(), since], |row| row.get(0))
 }
 
-/// The pin in effect: a pin for a single message stands over a lasting pin.
+/// The pin in effect: a pin for a single message stands over a pin for a while, and that over a
+/// lasting pin. A pin whose time is over does not count.
 fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Pin>> {
     let mut statement = connection.prepare_cached(
-        "SELECT agents.slug, pins.once, pins.set_by, pins.set_by_name, pins.set_at
-         FROM pins JOIN agents ON agents.uid = pins.agent_uid
-         WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND agents.archived_at IS NULL ORDER BY once DESC LIMIT 1",
+        "WITH here AS (SELECT id FROM places WHERE key = ?1), both AS (
+             SELECT agent_uid, once, set_by, set_by_name, set_at, NULL AS until, 2 * once AS strength
+             FROM pins WHERE place_id = (SELECT id FROM here)
+             UNION ALL SELECT agent_uid, 0, set_by, set_by_name, set_at, until, 1
+             FROM timed_pins WHERE place_id = (SELECT id FROM here) AND until > ?2)
+         SELECT slug, once, set_by, set_by_name, set_at, until FROM both JOIN agents ON uid = agent_uid
+         WHERE archived_at IS NULL ORDER BY strength DESC LIMIT 1",
     )?;
     Ok(statement
-        .query_row([place.to_string()], pin)
+        .query_row(params![place.to_string(), now_ms()], pin)
         .optional()?
         .flatten())
 }
@@ -63,7 +69,7 @@ fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
         row.get(1)?,
         row.get::<_, String>(2)?,
     );
-    let (set_by_name, set_at) = (row.get(3)?, row.get(4)?);
+    let (set_by_name, set_at, until) = (row.get(3)?, row.get(4)?, row.get(5)?);
     let parsed = AgentId::parse(&slug)
         .ok()
         .zip(set_by.parse::<PersonId>().ok());
@@ -73,27 +79,30 @@ fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
         set_by,
         set_by_name,
         set_at,
+        until,
     }))
 }
 
 /// The lasting pins of all places.
 pub(crate) fn all(connection: &Connection) -> rusqlite::Result<Vec<(SessionKey, Pin)>> {
     let mut statement = connection.prepare_cached(
-        "SELECT agents.slug, pins.once, pins.set_by, pins.set_by_name, pins.set_at, places.key FROM pins
+        "SELECT agents.slug, pins.once, pins.set_by, pins.set_by_name, pins.set_at, NULL, places.key FROM pins
          JOIN agents ON agents.uid = pins.agent_uid JOIN places ON places.id = pins.place_id
          WHERE agents.archived_at IS NULL AND once = 0 ORDER BY places.key",
     )?;
     let rows = statement.query_map([], |row| {
-        let place = row.get::<_, String>(5)?.parse().ok();
+        let place = row.get::<_, String>(6)?.parse().ok();
         Ok(place.zip(pin(row)?))
     })?;
     rows.filter_map(Result::transpose).collect()
 }
 
-/// Places with a lasting pin to an agent.
+/// Places with a lasting pin to an agent, or with a pin for a while.
 pub fn places_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec<SessionKey>> {
     let mut statement = connection.prepare_cached(
-        "SELECT key FROM pins JOIN places ON id = place_id WHERE agent_uid = ?1 AND once = 0",
+        "SELECT key FROM places WHERE id IN (
+             SELECT place_id FROM pins WHERE agent_uid = ?1 AND once = 0
+             UNION SELECT place_id FROM timed_pins WHERE agent_uid = ?1)",
     )?;
     let keys = statement.query_map([uid.to_string()], |row| row.get::<_, String>(0))?;
     keys.map(|key| key.map(|key| key.parse().ok()))
@@ -101,7 +110,7 @@ pub fn places_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<Vec
         .collect()
 }
 
-/// A lasting pin replaces a pin for a single message; a pin for a single message leaves the lasting
+/// A lasting pin replaces all others. A pin for a single message or for a while leaves the lasting
 /// pin beneath.
 pub fn set(
     tx: &Transaction<'_>,
@@ -111,6 +120,9 @@ pub fn set(
     now: i64,
 ) -> rusqlite::Result<()> {
     clear_once(tx, place)?;
+    if !pin.once {
+        clear_timed(tx, place)?;
+    }
     let place = places::ensure(tx, place, now)?;
     let mut statement = tx.prepare_cached(
         "INSERT INTO pins (place_id, once, agent_uid, set_by, set_by_name, set_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -129,14 +141,100 @@ pub fn set(
         .map(drop)
 }
 
+/// Gives a place to an agent until a time. `origin` routes the place at the end.
+pub(crate) fn set_until(
+    tx: &Transaction<'_>,
+    origin: &Origin,
+    uid: AgentUid,
+    pin: &Pin,
+    until: i64,
+    now: i64,
+) -> rusqlite::Result<()> {
+    clear_once(tx, &origin.key)?;
+    let place = places::ensure(tx, &origin.key, now)?;
+    let origin = serde_json::to_string(origin)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    tx.execute(
+        "INSERT OR REPLACE INTO timed_pins (place_id, agent_uid, set_by, set_by_name, set_at, until, origin)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            place,
+            uid.to_string(),
+            pin.set_by.to_string(),
+            pin.set_by_name,
+            now,
+            until,
+            origin
+        ],
+    )
+    .map(drop)
+}
+
+/// A pin for a while whose time is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Over {
+    pub(crate) origin: Origin,
+    /// The id of the agent. None if the agent is gone.
+    pub(crate) agent: Option<AgentId>,
+    pub(crate) set_at: i64,
+    pub(crate) until: i64,
+}
+
+/// Pins whose time is over, each with today's key of its place.
+pub(crate) fn over(connection: &Connection, now: i64) -> rusqlite::Result<Vec<Over>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT origin, key, slug, set_at, until FROM timed_pins JOIN places ON places.id = place_id
+         JOIN agents ON uid = agent_uid WHERE until <= ?1 ORDER BY until",
+    )?;
+    let rows = statement.query_map([now], |row| {
+        let (origin, key) = (row.get::<_, String>(0)?, row.get::<_, String>(1)?);
+        let slug: String = row.get(2)?;
+        let origin: Option<Origin> = serde_json::from_str(&origin).ok();
+        let over = origin.zip(key.parse().ok()).map(|(origin, key)| Over {
+            origin: Origin { key, ..origin },
+            agent: AgentId::parse(&slug).ok(),
+            set_at: row.get(3).unwrap_or_default(),
+            until: row.get(4).unwrap_or_default(),
+        });
+        Ok(over)
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
+/// When the next pin for a while ends.
+pub(crate) fn next_end(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    connection.query_row("SELECT min(until) FROM timed_pins", [], |row| row.get(0))
+}
+
+/// Removes a pin whose time is over. False if it was replaced or removed meanwhile.
+pub(crate) fn end(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<bool> {
+    let gone = tx.execute(
+        "DELETE FROM timed_pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND until <= ?2",
+        params![place.to_string(), now],
+    )?;
+    Ok(gone > 0)
+}
+
 pub fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
+    clear_timed(tx, place)?;
     tx.prepare_cached("DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1)")?
         .execute([place.to_string()])
         .map(drop)
 }
 
+fn clear_timed(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "DELETE FROM timed_pins WHERE place_id = (SELECT id FROM places WHERE key = ?1)",
+    )?
+    .execute([place.to_string()])
+    .map(drop)
+}
+
 /// Removes this pin only, and no pin above or beneath.
 pub fn remove(tx: &Transaction<'_>, place: &SessionKey, pin: &Pin) -> rusqlite::Result<()> {
+    if pin.until.is_some() {
+        return clear_timed(tx, place);
+    }
     let mut statement = tx.prepare_cached(
         "DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = ?2",
     )?;
@@ -158,12 +256,14 @@ pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite:
 
 /// Moves the pins of the old row to the new row. Pins of the new row win.
 pub fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<()> {
-    tx.execute(
-        "UPDATE OR IGNORE pins SET place_id = ?2 WHERE place_id = ?1",
-        params![old, new],
-    )?;
-    tx.execute("DELETE FROM pins WHERE place_id = ?1", [old])
-        .map(drop)
+    for table in ["pins", "timed_pins"] {
+        tx.execute(
+            &format!("UPDATE OR IGNORE {table} SET place_id = ?2 WHERE place_id = ?1"),
+            params![old, new],
+        )?;
+        tx.execute(&format!("DELETE FROM {table} WHERE place_id = ?1"), [old])?;
+    }
+    Ok(())
 }
 
 /// Moves the pins of a place to another, whose own pins give way to them.
@@ -181,7 +281,8 @@ pub(crate) fn carry(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::
 
 /// The number of places pinned to an agent.
 pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
-    let sql = "SELECT count(*) FROM pins WHERE agent_uid = ?1";
+    let sql = "SELECT (SELECT count(*) FROM pins WHERE agent_uid = ?1)
+               + (SELECT count(*) FROM timed_pins WHERE agent_uid = ?1)";
     connection
         .query_row(sql, [uid.to_string()], |row| row.get::<_, i64>(0))
         .map(|count| usize::try_from(count).unwrap_or(0))
@@ -190,7 +291,12 @@ pub fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usiz
 /// Deletes the pins of a purged agent. A removed agent keeps its pins, and they count again after a
 /// restore.
 pub fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
-    tx.execute("DELETE FROM pins WHERE agent_uid = ?1", [uid.to_string()])
+    let timed = tx.execute(
+        "DELETE FROM timed_pins WHERE agent_uid = ?1",
+        [uid.to_string()],
+    )?;
+    let pins = tx.execute("DELETE FROM pins WHERE agent_uid = ?1", [uid.to_string()])?;
+    Ok(pins + timed)
 }
 
 fn clear_once(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {

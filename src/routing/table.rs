@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::Rank;
 use super::check;
 use super::filter::Filters;
 use super::pattern::{self, Target};
@@ -188,6 +189,15 @@ impl Table {
                 text: &bound.text,
             })
         })
+    }
+
+    /// Whether a rule gives people in the same place to different agents.
+    pub(crate) fn tells_people_apart(&self) -> bool {
+        let of_people = |slot: &Slot| matches!(slot.rank, Rank::Member | Rank::Person);
+        self.slots().any(of_people)
+            || self
+                .bindings()
+                .any(|bound| bound.filters.users().is_some() || bound.filters.look_at_roles())
     }
 
     /// The bindings in a slot, strongest first.

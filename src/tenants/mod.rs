@@ -12,11 +12,13 @@
 
 mod adding;
 mod archive;
+mod binding;
 mod editing;
 mod error;
 mod export_import;
 mod fitting;
 mod folders;
+pub(crate) mod health;
 mod inventory;
 mod lines;
 mod note;
@@ -28,16 +30,18 @@ mod renaming;
 mod restoring;
 mod rows;
 mod site;
+mod steering;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::store::{self, EditLock};
-use crate::domain::AgentId;
+use crate::domain::{AgentId, SessionKey};
 use editing::Editing;
 
 pub(crate) use adding::{Added, Adding};
 pub(crate) use archive::{Archive, archives};
+pub(crate) use binding::Bound;
 pub(crate) use error::TenantError;
 pub(crate) use export_import::{Exported, Imported, Wish};
 pub(crate) use inventory::{Origin, Rows, discovered, last_error, rows_of, stored_only};
@@ -46,6 +50,7 @@ pub(crate) use removing::Removed;
 pub(crate) use restoring::Restored;
 pub(crate) use rows::KEEPS_OLD_ID;
 pub(crate) use site::Site;
+pub(crate) use steering::{Steered, Steering, steer};
 
 /// Whether a new agent can have this id.
 pub(crate) async fn may_add(site: &Site, id: &str) -> Result<AgentId, TenantError> {
@@ -81,6 +86,21 @@ pub(crate) async fn rename(
 /// Makes an agent the default, and tells whether the config changed.
 pub(crate) async fn set_default(site: &Site, word: &str) -> Result<(AgentId, bool), TenantError> {
     renaming::set_default(begin(site).await?, word).await
+}
+
+/// Writes a binding of exactly this place into the config, or gives the binding that is there to
+/// another agent. None if it has the agent already.
+pub(crate) async fn bind(
+    site: &Site,
+    place: &SessionKey,
+    agent: &AgentId,
+) -> Result<Option<Bound>, TenantError> {
+    binding::bind(begin(site).await?, place, agent).await
+}
+
+/// Takes the binding of exactly this place out of the config. None if there is none.
+pub(crate) async fn unbind(site: &Site, place: &SessionKey) -> Result<Option<Bound>, TenantError> {
+    binding::unbind(begin(site).await?, place).await
 }
 
 /// Puts an agent aside: tables and files go into the archive, rows are hidden. Nothing is lost.

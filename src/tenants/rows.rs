@@ -11,7 +11,9 @@ use crate::agents::{agent_rows, memory};
 use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::domain::{AgentId, AgentUid};
-use crate::records::{inbox, journal, ledger, subagents, summaries, transcript, turn_log};
+use crate::records::{
+    agent_pauses, inbox, journal, ledger, subagents, summaries, transcript, turn_log,
+};
 use crate::routing::pins;
 
 /// How long people may go on using the old id of a renamed agent.
@@ -83,6 +85,7 @@ pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<D
     subagents::purge(tx, uid)?;
     journal::purge(tx, uid)?;
     ledger::purge(tx, uid)?;
+    agent_pauses::purge(tx, uid)?;
     let (pins, turns) = (pins::purge(tx, uid)?, turn_log::purge(tx, uid)?);
     let memories = memory::purge(tx, uid)?;
     agent_rows::purge(tx, uid)?;

@@ -225,12 +225,15 @@ async fn status_and_help_say_more_to_owners() {
     • In the last 24 hours: 1 question, all answered.
     • Every message was delivered.
     • The last answer here came from fake/any: 105 tokens read (90 from the provider's cache), 7 written.
+    • ☕ Main: ready; 0 of 1 turn failed in 24 hours.
+    • 🌹 Rose: ready.
+    • Night Desk: ready.
     ");
     assert_snapshot!(talk.bob("/help").await, @"
     Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
 
     Who answers
-    /agent [name] [once] | reset | close: who answers here, or switch
+    /agent [name] [once | for 2h] | why | reset | close: who answers here, or switch
     /agents: all agents you can talk to
     /model [provider/model] | reset: the model used here, or switch
     /models: all models you can choose here

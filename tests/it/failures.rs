@@ -251,7 +251,7 @@ async fn a_missing_key_variable_is_named() {
     process
         .wait_for_log("the environment variable FAKE_API_KEY is not set; [providers.fake] needs it")
         .await;
-    assert_snapshot!(bob.wait_for_sent(1).await.text, @"⚠️ My agents can't use fake: the API key for fake is missing. The environment variable FAKE_API_KEY is not set (api_key in [providers.fake], line 8 of config.toml). Put that right and start Parlor again.");
+    assert_snapshot!(bob.wait_for_sent(1).await.text, @"⚠️ My agents can't use fake: the API key for fake is missing. The environment variable FAKE_API_KEY is not set (api_key in [providers.fake], line 8 of config.toml). Set it where Parlor is started, then start Parlor again: a reload brings no new variables.");
     alice.says("hello").await;
     assert_eq!(
         alice.wait_for_sent(1).await.text,

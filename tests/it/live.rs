@@ -71,6 +71,141 @@ async fn agents_bindings_and_owners_count_without_a_restart() {
     house.close(gateway).await;
 }
 
+const HANDOFFS: &str = "SELECT coalesce(group_concat(text, ' | '), '') FROM (SELECT text FROM messages WHERE kind = 'handoff' ORDER BY id)";
+
+/// A conversation that a rule gives to another agent is handed over, once, as with `/agent`.
+#[tokio::test]
+async fn a_running_conversation_that_the_config_gives_away_gets_a_handoff_line() {
+    let house = House::new(&with_topic_of("rose")).await;
+    let gateway = house.open().await;
+    names(&house);
+    let forum = house.telegram.forum(-1001);
+    let (topic, other) = (forum.topic(5, "Five"), forum.topic(6, "Six"));
+    topic.says(BOB, "hi").await;
+    house.settled(&gateway).await;
+    let bound = |agent: &str| {
+        with_topic_of(agent) + "[[bindings]]\nmatch = \"telegram:topic:-1001:6\"\nagent = \"ada\"\n"
+    };
+    house.configure("", &bound("ada"));
+    reloaded(&gateway).await;
+    assert_eq!(house.ask(HANDOFFS), "", "nobody has written since");
+    topic.says(ALICE, "hi again").await;
+    house.settled(&gateway).await;
+    let line = "handed over from rose to ada by config.toml";
+    assert!(house.model.last_request().has(line));
+    topic.says(BOB, "and again").await;
+    other.says(BOB, "a new conversation").await;
+    house.settled(&gateway).await;
+    assert_eq!(house.ask(HANDOFFS), line);
+    // Also where the config was changed while no gateway ran.
+    gateway.shutdown().await;
+    house.configure("", &bound("main"));
+    let gateway = house.open().await;
+    topic.says(BOB, "hi").await;
+    house.settled(&gateway).await;
+    let back = "handed over from ada to main by config.toml";
+    assert_eq!(house.ask(HANDOFFS), format!("{line} | {back}"));
+    // A switch in chat has its own line, and a single message has none for the way back.
+    topic.says(ALICE, "/agent rose").await;
+    topic.says(BOB, "hi").await;
+    house.settled(&gateway).await;
+    topic.says(ALICE, "/agent ada once").await;
+    topic.says(BOB, "hi").await;
+    house.settled(&gateway).await;
+    topic.says(BOB, "hi").await;
+    house.settled(&gateway).await;
+    assert_eq!(
+        house.ask(HANDOFFS),
+        format!("{line} | {back} | from main to rose | from rose to ada")
+    );
+    let audited = "SELECT group_concat(actor || ' ' || before || ' ' || after, ', ') FROM (SELECT * FROM audit WHERE action = 'switch' ORDER BY id LIMIT 2)";
+    assert_eq!(house.ask(audited), "config rose ada, config ada main");
+    house.close(gateway).await;
+}
+
+/// Where rules tell people apart, everybody keeps the agent they had, without a line.
+#[tokio::test]
+async fn people_with_agents_of_their_own_in_one_place_are_no_handoff() {
+    let house = House::new(
+        &(with_topic_of("rose")
+            + "[[bindings]]\nmatch = \"telegram:topic:-1001:5\"\nusers = [\"telegram:222\"]\nagent = \"ada\"\n"),
+    )
+    .await;
+    let gateway = house.open().await;
+    names(&house);
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    for _ in 0..3 {
+        topic.says(BOB, "hi").await;
+        house.settled(&gateway).await;
+        topic.says(ALICE, "hi").await;
+        house.settled(&gateway).await;
+    }
+    assert_eq!(topic.texts(), ["Ada", "Rose", "Ada", "Rose", "Ada", "Rose"]);
+    assert_eq!(house.ask(HANDOFFS), "");
+    house.configure("", &with_topic_of("rose"));
+    reloaded(&gateway).await;
+    topic.says(ALICE, "hi").await;
+    topic.says(BOB, "hi").await;
+    house.settled(&gateway).await;
+    assert_eq!(topic.texts().last().map(String::as_str), Some("Rose"));
+    house.close(gateway).await;
+}
+
+/// Who reloaded, and what changed.
+#[tokio::test]
+async fn reloads_are_in_the_audit() {
+    let house = House::new(&with_topic_of("rose")).await;
+    let gateway = house.open().await;
+    let owner = house.telegram.dm(ALICE);
+    house.configure("", &with_topic_of("ada"));
+    reloaded(&gateway).await;
+    owner.says("/reload").await;
+    house.settled(&gateway).await;
+    house.configure("", &with_topic_of("adda"));
+    gateway.reload("a test").await;
+    house.settled(&gateway).await;
+    let audited = "SELECT group_concat(actor || ' ' || name || ' ' || after, ', ') FROM (SELECT * FROM audit WHERE action = 'reload' ORDER BY id)";
+    assert_eq!(
+        house.ask(audited),
+        "cli a signal bindings, telegram:111 Alice "
+    );
+    house.close(gateway).await;
+}
+
+/// Only a restart brings new variables, and that is said.
+#[tokio::test]
+async fn a_variable_that_is_not_set_is_told_with_what_to_do() {
+    let house = House::new(&with_topic_of("rose")).await;
+    let gateway = house.open().await;
+    let owner = house.telegram.dm(ALICE);
+    house.configure_provider("api_key = { env = \"PARLOR_TEST_UNSET\" }");
+    assert_eq!(reloaded(&gateway).await, ["providers.fake"]);
+    insta::assert_snapshot!(owner.wait_for_sent(1).await.text, @"⚠️ My agents can't use fake: the API key for fake is missing. The environment variable PARLOR_TEST_UNSET is not set (api_key in [providers.fake], line 8 of config.toml). Set it where Parlor is started, then start Parlor again: a reload brings no new variables.");
+    let path = house.home.path().join("config.toml");
+    let text = fs::read_to_string(&path).expect("a config");
+    let text = text.replace(
+        "token = { file = \"secrets/telegram\" }",
+        "token = { env = \"PARLOR_TEST_UNSET\" }",
+    );
+    house.write("config.toml", &text);
+    let refused = match gateway.reload("a test").await {
+        Some(Reload::Refused(problem)) => problem,
+        other => panic!("{other:?}"),
+    };
+    assert!(
+        refused.ends_with("A reload brings no new environment variables: set it where Parlor is started, then start Parlor again."),
+        "{refused}"
+    );
+    let told = owner.wait_for_sent(2).await.text;
+    assert!(
+        told.contains("PARLOR_TEST_UNSET") && told.ends_with("then start Parlor again."),
+        "{told}"
+    );
+    house.configure("", &with_topic_of("rose"));
+    reloaded(&gateway).await;
+    house.close(gateway).await;
+}
+
 #[tokio::test]
 async fn a_provider_is_replaced_for_the_next_message() {
     let house = House::new(&with_topic_of("rose")).await;
@@ -186,7 +321,7 @@ async fn a_platform_is_connected_again_when_its_own_settings_change() {
     house.close(gateway).await;
 }
 
-/// Many reloads under load: every message is answered once, by an agent of the old or the new config.
+/// A thousand reloads under load, through the file itself: every message is answered once, by an agent of the old or the new config.
 #[tokio::test]
 async fn reloads_under_load_lose_nothing() {
     let house = House::new(&with_topic_of("rose")).await;
@@ -201,10 +336,10 @@ async fn reloads_under_load_lose_nothing() {
         })
         .to_vec();
     let mut sent = 0;
-    for round in 0..200 {
+    for round in 0..1000 {
         house.write("config.toml", &versions[round % 2]);
         gateway.reload("a test").await;
-        if round % 4 == 0 {
+        if round % 10 == 0 {
             topic.says(BOB, &format!("question {round}")).await;
             sent += 1;
         }
@@ -248,7 +383,8 @@ fn save(way: &str, path: &Path, text: &str) {
     .expect("the file can be saved");
 }
 
-/// The real binary notices every way of saving by itself, and its own reading is no save.
+/// S0.28, S0.29, S0.68: the real binary notices every way of saving by itself, once per save, and its
+/// own reading is no save.
 #[tokio::test]
 async fn a_saved_file_is_noticed_however_it_is_saved() {
     let house = House::new(&with_topic_of("rose")).await;
@@ -283,10 +419,38 @@ async fn a_saved_file_is_noticed_however_it_is_saved() {
         let expected = if agent == "ada" { "Ada" } else { "Rose" };
         assert_eq!(answered.text, expected, "{way}");
     }
-    house.write("agents/rose/SOUL.md", "Be brief.");
-    process.wait_for_log("cause=\"SOUL.md\"").await;
+    let soul = house.home.path().join("agents/rose/SOUL.md");
+    for (number, way) in ways.into_iter().enumerate() {
+        if number == 0 {
+            house.write("agents/rose/SOUL.md", "Be brief.\n");
+        } else {
+            save(way, &soul, &format!("Be brief, as ever {number}.\n"));
+        }
+        process
+            .wait_for_log_lines("reload agent=rose cause=SOUL.md", number + 1)
+            .await;
+    }
+    // Ten saves in a row are at most two lines, and the last words count.
+    for number in 0..10 {
+        fs::write(&soul, format!("Be brief, says save {number}.")).expect("writes");
+    }
+    // The same words again are no change, and neither is another file.
+    fs::write(&soul, fs::read(&soul).expect("a soul")).expect("writes");
+    house.write("agents/rose/USER.md", "Bob likes tea.");
+    process
+        .wait_for_log("reload agent=rose cause=USER.md")
+        .await;
     let log = process.log();
-    assert_eq!(log.matches("SOUL.md").count(), 1, "{log}");
+    let souls = log.matches("reload agent=rose cause=SOUL.md").count();
+    assert!((ways.len() + 1..=ways.len() + 2).contains(&souls), "{log}");
+    assert_eq!(log.matches("reload agent=").count(), souls + 1, "{log}");
+    house.write("config.toml", &written);
+    process
+        .wait_for_log_lines("cause=\"config.toml\"", ways.len() + 1)
+        .await;
+    topic.says(BOB, "how are you").await;
+    topic.wait_for_sent(ways.len() + 2).await;
+    assert!(house.model.last_request().system.contains("says save 9"));
     assert_eq!(process.stop().await, 0);
 }
 

@@ -77,6 +77,7 @@ mod shell_json;
 mod skills;
 mod slash;
 mod slow_models;
+mod steering;
 mod streaming;
 mod stuck;
 mod subagents;

@@ -203,6 +203,9 @@ fn broken_command(house: &House, name: &str) -> (&'static str, &'static str) {
         "memory" => ("/memory", REPLY),
         "help" => ("/help", REPLY),
         "reload" => ("/reload", REPLY),
+        "bind" => ("/bind rose", REPLY),
+        "unbind" => ("/unbind", REPLY),
+        "audit" => ("/audit", REPLY),
         other => panic!("/{other} needs a line here: what of it can break?"),
     }
 }

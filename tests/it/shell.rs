@@ -58,6 +58,7 @@ async fn help_lists_every_verb() {
       failed       List messages that could not be delivered, resend or drop them
       usage        Show tokens and costs by agent, place, person and model
       logs         Show lines of the log file, of one agent, place or message
+      audit        Show who changed what: switches, bindings, people, reloads
       version      Show version, commit, database schema and platform
       completions  Print the completion script of a shell
       man          Print the manual page, or write a page for every verb
@@ -247,6 +248,7 @@ async fn every_verb_says_the_same_without_a_home() {
         &["pair", "ABCD2345"],
         &["usage"],
         &["logs"],
+        &["audit"],
         &["failed"],
         &["recall", "tea"],
         &["remember", "tea"],

@@ -209,6 +209,14 @@ async fn the_json_page_names_every_field() {
     assert_eq!(failed[0]["place"]["name"], "Closed");
     checked(home, "failed retry", &[]).await;
     checked(home, "failed drop", &["all"]).await;
+    let audit = checked(home, "audit", &[]).await;
+    assert_eq!(audit[0]["by"]["name"], "Alice");
+    checked(home, "agent pause", &["rose"]).await;
+    let paused = checked(home, "agent info", &["rose"]).await;
+    assert_eq!(paused["health"]["state"], "paused");
+    checked(home, "agent resume", &["rose"]).await;
+    checked(home, "agent restart", &["rose"]).await;
+    checked(home, "agent reset", &["rose", "--yes"]).await;
     let usage = checked(home, "usage", &["--by", "agent"]).await;
     assert_eq!(usage["total"]["cost"]["currency"], "USD");
     let people = run(home, &["usage", "--by", "person", "--json"])

@@ -81,7 +81,7 @@ fn owners_learn_what_to_do() {
     let owner = |model, error| told(Reader::Owner, &failure(model, error, Some("psst")));
     let unavailable = |why| owner("openai/gpt-5", ModelError::Unavailable(why));
     assert_snapshot!(unavailable(Unavailable::KeyRejected(401)), @"I can't answer: the API key for `openai` was rejected (401). Check `api_key` in [providers.openai], line 64 of config.toml. [ref 161]");
-    assert_snapshot!(unavailable(Unavailable::KeyMissing("the environment variable OPENAI_API_KEY is not set".into())), @"I can't answer: the API key for `openai` is missing. The environment variable OPENAI_API_KEY is not set (`api_key` in [providers.openai], line 64 of config.toml). Put that right and start Parlor again. [ref 161]");
+    assert_snapshot!(unavailable(Unavailable::KeyMissing("the environment variable OPENAI_API_KEY is not set".into())), @"I can't answer: the API key for `openai` is missing. The environment variable OPENAI_API_KEY is not set (`api_key` in [providers.openai], line 64 of config.toml). Set it where Parlor is started, then start Parlor again: a reload brings no new variables. [ref 161]");
     assert_snapshot!(unavailable(Unavailable::NoSuchModel(404)), @"I can't answer: `openai` has no model `gpt-5` (404). Did you mean `gpt-5.4`? [ref 161]");
     assert_snapshot!(unavailable(Unavailable::NoCredit(402)), @"I can't answer: the account at `openai` has no credit left (402). Add credit at the provider, or choose another model with `/model`. [ref 161]");
     assert_snapshot!(unavailable(Unavailable::WebPage), @"I can't answer: at the address of `openai` is a web page and no model server. Check `base_url` in [providers.openai], line 62 of config.toml. [ref 161]");

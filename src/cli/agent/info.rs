@@ -8,10 +8,13 @@ use super::super::names::Names;
 use super::super::{Outcome, data, data_json};
 use super::OpenHome;
 use super::listing::{Row, row};
+use super::texts::counted;
 use crate::agents::memory::Stats;
 use crate::agents::skills::Skill;
 use crate::agents::{Agent, Colleague, Identity};
+use crate::commands::texts::steering as texts;
 use crate::tenants;
+use crate::tenants::health::Health;
 
 #[derive(Serialize)]
 struct Info<'a> {
@@ -191,6 +194,23 @@ fn file_infos(identity: &Identity) -> Vec<FileInfo> {
     identity.files().iter().map(info).collect()
 }
 
+fn health_text(health: &Health) -> String {
+    let answered = health
+        .last_success
+        .map_or_else(|| "none".to_owned(), moment);
+    format!(
+        "state: {}\nwaiting: {}\nlast 24 hours: {}, {} failed\nlast answer: {answered}\n",
+        texts::state(&health.state),
+        counted(health.waiting, "message", "messages"),
+        counted(
+            usize::try_from(health.turns_of_day).unwrap_or(usize::MAX),
+            "turn",
+            "turns"
+        ),
+        health.failed_of_day,
+    )
+}
+
 fn info_text(agent: &Agent, info: &Info<'_>) -> String {
     let mut text = format!(
         "{} ({})\nmodel: {}\n",
@@ -237,6 +257,9 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
             pinned.place.text(),
             pinned.set_by.text()
         ));
+    }
+    if let Some(health) = info.row.health() {
+        text.push_str(&health_text(health));
     }
     match &info.last_error {
         None => text.push_str("last error: none"),

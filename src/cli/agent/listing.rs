@@ -6,7 +6,9 @@ use super::super::table::{Column, table};
 use super::super::{Failure, Outcome, data, data_json};
 use super::OpenHome;
 use crate::agents::{Agent, Skills, memory};
+use crate::commands::texts::steering as texts;
 use crate::domain::AgentId;
+use crate::tenants::health::{Health, State};
 use crate::tenants::{self, Archive, Origin, Site};
 
 #[derive(Serialize)]
@@ -25,6 +27,14 @@ pub(super) struct Row {
     origin: Origin,
     default: bool,
     state: String,
+    /// Absent for agents that are not in config.toml.
+    health: Option<Health>,
+}
+
+impl Row {
+    pub(super) fn health(&self) -> Option<&Health> {
+        self.health.as_ref()
+    }
 }
 
 pub(super) async fn list(open: &OpenHome, json: bool) -> Outcome {
@@ -117,12 +127,21 @@ pub(super) fn row(open: &OpenHome, agent: &Agent) -> Row {
         memories: open.memories_of(agent),
         origin: Origin::Configured,
         default: agent.is_default,
-        state: if agent.is_default {
-            "default".into()
-        } else {
-            String::new()
-        },
+        state: state(agent, open.health_of(agent)),
+        health: open.health_of(agent).cloned(),
     }
+}
+
+/// `default, paused by Alice`. Being ready needs no word.
+fn state(agent: &Agent, health: Option<&Health>) -> String {
+    let default = agent.is_default.then(|| "default".to_owned());
+    let health = health.map(|health| &health.state);
+    let health = health.filter(|state| !matches!(state, State::Ready | State::Busy));
+    let words: Vec<String> = default
+        .into_iter()
+        .chain(health.map(texts::state))
+        .collect();
+    words.join(", ")
 }
 
 fn without_config(id: &AgentId, origin: Origin, state: String) -> Row {
@@ -139,6 +158,7 @@ fn without_config(id: &AgentId, origin: Origin, state: String) -> Row {
         origin,
         default: false,
         state,
+        health: None,
     }
 }
 

@@ -43,6 +43,11 @@ pub(crate) fn once(label: &str, stays_closed: Option<&str>) -> String {
     format!("{label} takes your next message here, and only that one.{closed}")
 }
 
+/// A switch for a while opens no place.
+pub(crate) fn not_for_a_while(this: &str) -> String {
+    format!("Nobody answers in {this} yet. Open it first: `/agent` with an agent's name does that.")
+}
+
 pub(crate) fn already(label: &str) -> String {
     format!("{label} already answers here.")
 }

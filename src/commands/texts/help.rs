@@ -13,7 +13,12 @@ pub(crate) fn help(role: Role) -> String {
             .collect();
         (!lines.is_empty()).then(|| format!("**{}**\n{}", group.title(), lines.join("\n")))
     });
-    let groups: Vec<String> = groups.collect();
+    let mut groups: Vec<String> = groups.collect();
+    if role == Role::Owner
+        && let Some(last) = groups.last_mut()
+    {
+        last.push_str(STEERING);
+    }
     format!("{JUST_WRITE}\n\n{}", groups.join("\n\n"))
 }
 
@@ -23,6 +28,9 @@ fn line(spec: &Spec) -> String {
         arguments => format!("/{} `{arguments}`: {}", spec.name, spec.summary),
     }
 }
+
+/// Words of `/agent` for owners, in all places of an agent.
+const STEERING: &str = "\n/agent `pause | resume | restart NAME`: hold an agent, let it go on, or begin its answers again\n/agent `clear NAME`: a fresh conversation in all places of an agent";
 
 const JUST_WRITE: &str =
     "Just write, and the agent of this place answers. In a group, mention the bot or reply to it.";
@@ -58,7 +66,7 @@ mod tests {
         Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
 
         **Who answers**
-        /agent `[name] [once] | reset | close`: who answers here, or switch
+        /agent `[name] [once | for 2h] | why | reset | close`: who answers here, or switch
         /agents: all agents you can talk to
         /model `[provider/model] | reset`: the model used here, or switch
         /models: all models you can choose here
@@ -84,7 +92,7 @@ mod tests {
         Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
 
         **Who answers**
-        /agent `[name] [once] | reset | close`: who answers here, or switch
+        /agent `[name] [once | for 2h] | why | reset | close`: who answers here, or switch
         /agents: all agents you can talk to
         /model `[provider/model] | reset`: the model used here, or switch
         /models: all models you can choose here
@@ -109,8 +117,13 @@ mod tests {
         **For owners and admins**
         /retry: resend failed messages (in private: from all chats)
         /reload: read config.toml again
+        /bind `name`: give this place to an agent in config.toml
+        /unbind: take the binding of this place out of config.toml
+        /audit `[number]`: who changed what (in private: in all chats)
         /pair `[CODE] [yes | no]`: who waits and who was let in, or let in the person with this code
         /unpair `ID`: take back that a person was let in
+        /agent `pause | resume | restart NAME`: hold an agent, let it go on, or begin its answers again
+        /agent `clear NAME`: a fresh conversation in all places of an agent
         ");
     }
 

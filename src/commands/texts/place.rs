@@ -168,9 +168,14 @@ where
         Some(setter) => setter.clone(),
         None => format!("`{}`", pin.set_by),
     };
-    match pin.once {
-        true => format!("{who} chose {name} for the next message."),
-        false => format!("{who} chose {name} on {}.", day(zone, pin.set_at)),
+    match (pin.once, pin.until) {
+        (true, _) => format!("{who} chose {name} for the next message."),
+        (false, Some(until)) => format!(
+            "{who} chose {name} until {}, {}.",
+            time(zone, until),
+            day(zone, until)
+        ),
+        (false, None) => format!("{who} chose {name} on {}.", day(zone, pin.set_at)),
     }
 }
 
@@ -207,6 +212,11 @@ where
                 open_to(&name, closed)
             )
         }
+        Silence::Paused(pause) => format!(
+            "{label} answers {here}, but is paused by {} since {}. Messages are kept until an owner resumes it.",
+            pause.who(),
+            day(zone, pause.at)
+        ),
         Silence::OverBudget(over) => {
             let nobody = match (over.whose, &wording.reader) {
                 (Whose::Agents, _) => format!("Nobody answers {here}"),
@@ -379,6 +389,7 @@ mod tests {
             set_by,
             set_by_name: name.map(str::to_owned),
             set_at: 1_794_000_000_000,
+            until: None,
         };
         (rule, Some(pin))
     }

@@ -101,6 +101,18 @@ pub(crate) fn duration(ms: i64) -> String {
     }
 }
 
+/// A chosen time: `90 minutes`, `2 hours`, `1 day`.
+pub(crate) fn duration_of(ms: i64) -> String {
+    let minutes = u64::try_from(ms).unwrap_or(0) / 60_000;
+    match minutes {
+        minutes if minutes > 0 && minutes.is_multiple_of(24 * 60) => {
+            count(minutes / (24 * 60), "day")
+        }
+        minutes if minutes > 0 && minutes.is_multiple_of(60) => count(minutes / 60, "hour"),
+        minutes => count(minutes, "minute"),
+    }
+}
+
 /// `12 minutes`, `2 d 2 h`.
 pub(crate) fn uptime(ms: i64) -> String {
     let minutes = u64::try_from(ms).unwrap_or(0) / 60_000;

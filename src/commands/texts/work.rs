@@ -240,6 +240,8 @@ pub(crate) struct House {
     /// The tokens of the last turn here, its model, and whether it had an answer.
     pub(crate) last: Option<(Usage, String, bool)>,
     pub(crate) lately: Vec<String>,
+    /// A line for each agent.
+    pub(crate) agents: Vec<String>,
 }
 
 pub(crate) fn house(house: &House) -> String {
@@ -255,6 +257,7 @@ pub(crate) fn house(house: &House) -> String {
             .as_ref()
             .map(|last| format!("- {}", last_turn(last))),
     );
+    lines.extend(house.agents.iter().map(|told| format!("- {told}.")));
     if !house.lately.is_empty() {
         lines.push(format!("- Lately here: {}.", house.lately.join("; ")));
     }
@@ -479,6 +482,7 @@ mod tests {
             unreadable: 4,
             last: Some((usage(0), "openai/gpt-5.4".into(), false)),
             lately: Vec::new(),
+            agents: Vec::new(),
         };
         let spent = |tokens, cost| Spent {
             tokens,
@@ -505,6 +509,7 @@ mod tests {
                 failed: 0,
                 over_limit: 0,
                 lately: vec!["stopped on request".into()],
+                agents: Vec::new(),
                 last: Some((usage(1_000), "openai/gpt-5.4".into(), true)),
                 ..bad
             }),

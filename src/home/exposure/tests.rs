@@ -67,6 +67,7 @@ fn an_owners_switch_and_the_default_agent_are_doors_until_who_is_written() {
         set_by: "telegram:1".parse().unwrap(),
         set_by_name: None,
         set_at: 0,
+        until: None,
     };
     let topic: SessionKey = "telegram:topic:-1001:7".parse().unwrap();
     let pinned = Facts {

@@ -121,5 +121,6 @@ fn pin(agent: &str) -> Pin {
         set_by: "telegram:9".parse().unwrap(),
         set_by_name: None,
         set_at: 0,
+        until: None,
     }
 }

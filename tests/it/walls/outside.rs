@@ -16,7 +16,15 @@ use crate::support::house::{ask, parlor};
 /// What is written in Rose's topic. `None`: nobody has thought about the command yet.
 fn commands(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
-        "agent" => &["/agent", "/agent vault", "/agent rose"],
+        "agent" => &[
+            "/agent",
+            "/agent vault",
+            "/agent rose",
+            "/agent why",
+            "/agent for 1h rose",
+            "/agent pause vault",
+            "/agent restart rose",
+        ],
         "agents" => &["/agents"],
         "model" => &["/model", "/model vault"],
         "models" => &["/models"],
@@ -38,6 +46,9 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         ],
         "help" => &["/help"],
         "reload" => &["/reload"],
+        "bind" => &["/bind vault", "/bind rose"],
+        "unbind" => &["/unbind", "/bind rose"],
+        "audit" => &["/audit", "/audit 100", "/audit before 999"],
         "retry" => &["/retry"],
         "pair" => &[
             "/pair",
@@ -194,6 +205,8 @@ const VERBS: &[&[&str]] = &[
     &["usage", "30d"],
     &["usage", "30d", "--json"],
     &["failed", "list"],
+    &["audit"],
+    &["audit", "--agent", "rose", "--json"],
     &["route", "explain", "telegram:topic:-1001:201"],
     &["sessions", "list"],
     &["sessions", "list", "--json"],

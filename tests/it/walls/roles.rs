@@ -421,7 +421,18 @@ async fn only_an_owner_has_an_agent_write_to_other_people() {
 /// Commands aimed at Alice's things. `None`: nobody has thought about the command yet.
 fn commands(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
-        "agent" => &["/agent", "/agent rose", "/agent rose once", "/agent reset"],
+        "agent" => &[
+            "/agent",
+            "/agent rose",
+            "/agent rose once",
+            "/agent for 1h rose",
+            "/agent why",
+            "/agent reset",
+            // An owner may do these; nobody else reaches a member's conversation with them.
+            "/agent pause rose",
+            "/agent restart rose",
+            "/agent resume rose",
+        ],
         "agents" => &["/agents"],
         "model" => &["/model", "/model fake/other", "/model reset"],
         "models" => &["/models"],
@@ -443,6 +454,9 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         ],
         "help" => &["/help"],
         "reload" => &["/reload"],
+        "bind" => &["/bind main"],
+        "unbind" => &["/unbind"],
+        "audit" => &["/audit", "/audit 100"],
         "retry" => &["/retry"],
         "pair" => &["/pair", "/pair ABCD-EFGH", "/pair ABCD-EFGH yes"],
         // The config says who Alice is, and no command changes that.
@@ -544,7 +558,7 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
     Some(match verb {
         "chat" | "ask" => ActsFor::Terminal,
         "run" | "init" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
-        | "remember" | "usage" | "failed" | "pair" | "security" | "help" | "version"
+        | "remember" | "usage" | "audit" | "failed" | "pair" | "security" | "help" | "version"
         | "completions" | "logs" | "man" | "sessions" => ActsFor::Operator,
         _ => return None,
     })
