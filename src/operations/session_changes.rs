@@ -231,6 +231,7 @@ fn forked(
         set_by: local::person(),
         set_by_name: Some(local::person_name()),
         set_at: by.now,
+        until: None,
     };
     pins::set(tx, &to, uid, &pin, by.now)?;
     let change = Change::new(Action::Fork).at(from).to(&to);
