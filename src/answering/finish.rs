@@ -286,7 +286,7 @@ impl Finish {
             Err(_) => return Ended::LeftBehind,
         }
         report(&turn, TurnEnd::Stopped);
-        turn.end_mark(Outcome::Answered);
+        turn.end_mark(Outcome::Stopped);
         Ended::Over(None)
     }
 

@@ -49,7 +49,7 @@ use crate::records::{decisions, guest_notices, inbox, journal, model_overrides, 
 use crate::routing::{Opened, Pin, Route, Visit, openings, pins};
 use crate::storage::{Db, StoreError};
 
-pub(crate) use parse::{Command, Parsed, parse};
+pub(crate) use parse::{AgentWish, Command, ModelWish, Parsed, QueueWish, parse};
 pub use specs::{Argument, Audience, Group, Offers, SPECS, Spec};
 
 /// The services of commands.
