@@ -539,6 +539,38 @@ async fn the_greeting_names_what_is_there() {
     assert_eq!(chat.ends().await, 0);
 }
 
+/// Where nothing can be drawn twice, the sign of life is a line of its own.
+#[tokio::test]
+async fn a_dumb_terminal_has_a_sign_of_life() {
+    let house = House::new(TWO).await;
+    house.model.hold();
+    let mut chat = Pty::start(house.home.path(), &["chat"], 80, &[("TERM", "dumb")]);
+    chat.sees("the prompt", |screen| screen.ends_with('›'))
+        .await;
+    chat.types("hello\r");
+    chat.shows("\nMain is writing…").await;
+    house.model.release();
+    let screen = chat
+        .sees("an answer", |screen| {
+            screen.contains("re: hello") && screen.ends_with('›')
+        })
+        .await;
+    assert_eq!(screen.matches("is writing").count(), 1, "{screen}");
+    chat.types("/quit\r");
+    assert_eq!(chat.ends().await, 0);
+}
+
+#[tokio::test]
+async fn words_behind_chat_are_led_to_ask() {
+    let home = fresh_home().await;
+    let ran = crate::cli::run_with_input(home.path(), &["chat", "hello", "there"], "").await;
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.stderr, @"
+    error: the lines of a chat are typed at its prompt, or piped in
+    hint: `parlor ask` takes a question and prints its answer
+    ");
+}
+
 /// A failed turn in a pipe: the apology is no answer.
 #[tokio::test]
 async fn a_failed_line_in_a_pipe_is_told_apart() {

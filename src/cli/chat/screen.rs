@@ -17,6 +17,8 @@ use crate::printable::{printable, printable_line};
 pub(super) const TICK: Duration = Duration::from_millis(80);
 /// Replies to commands come at once, and need no sign of life.
 const SIGN_AFTER: Duration = Duration::from_millis(250);
+/// The same where nothing can be drawn twice.
+const PLAIN_SIGN_AFTER: Duration = Duration::from_secs(1);
 /// A person who waits this long is told the seconds and the way out.
 const HINT_AFTER: Duration = Duration::from_secs(4);
 /// Rows of an unfinished block on the screen, and of waiting lines.
@@ -72,6 +74,8 @@ struct Waiting {
 struct AtWork {
     label: String,
     since: Instant,
+    /// Where nothing can be drawn twice, the sign of life is a line of its own, once.
+    is_told: bool,
 }
 
 impl Screen {
@@ -158,7 +162,11 @@ impl Screen {
     /// An agent has begun to work on a line.
     pub(super) fn work(&mut self, label: String) {
         let since = Instant::now();
-        self.at_work.get_or_insert(AtWork { label, since });
+        self.at_work.get_or_insert(AtWork {
+            label,
+            since,
+            is_told: false,
+        });
     }
 
     /// Everything is answered.
@@ -203,8 +211,17 @@ impl Screen {
     /// Draws what has changed.
     pub(super) fn tick(&mut self) {
         self.ticks += 1;
-        let lines = self.finished_blocks();
+        let mut lines = self.finished_blocks();
+        lines.extend(self.plain_sign_of_life());
         self.print(lines);
+    }
+
+    fn plain_sign_of_life(&mut self) -> Option<String> {
+        let is_silent = self.live.is_none() && self.answer.is_none();
+        let at_work = self.at_work.as_mut().filter(|_| is_silent)?;
+        let is_due = !at_work.is_told && at_work.since.elapsed() >= PLAIN_SIGN_AFTER;
+        at_work.is_told |= is_due;
+        is_due.then(|| format!("{} is writing…", printable_line(&at_work.label)))
     }
 
     /// Returns when the notes so far are on the screen, before the first prompt.
@@ -387,7 +404,7 @@ impl Screen {
     }
 
     fn sign_of_life(&self) -> Option<String> {
-        let AtWork { label, since } = self.at_work.as_ref()?;
+        let AtWork { label, since, .. } = self.at_work.as_ref()?;
         let waited = since.elapsed();
         let spinner = SPINNER[self.ticks % SPINNER.len()];
         if self.is_stopping() {

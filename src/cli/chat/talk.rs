@@ -275,7 +275,14 @@ impl Talk {
     }
 
     /// Ends the gateway, and prints the last messages.
-    async fn leave(self) {
+    async fn leave(mut self) {
+        // A line typed right before the end is not lost.
+        let storing = async {
+            while self.on_their_way > 0 && self.stored.recv().await.is_some() {
+                self.on_their_way -= 1;
+            }
+        };
+        drop(timeout(STORED_WITHIN, storing).await);
         let Talk {
             gateway,
             mut terminal,
@@ -305,6 +312,7 @@ impl Talk {
     }
 }
 
+const STORED_WITHIN: Duration = Duration::from_secs(2);
 const LAST_PICTURE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Takes lines to the inbox in their order, and tells of each whether it is stored.
