@@ -288,7 +288,7 @@ impl Finish {
             Err(_) => return Ended::LeftBehind,
         };
         report(&turn, TurnEnd::Stopped, sent);
-        turn.end_mark(Outcome::Answered);
+        turn.end_mark(Outcome::Stopped);
         Ended::Over(None)
     }
 

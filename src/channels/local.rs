@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Abilities, Batch, Channel, FetchError, Intake, ListenError, Part, Progress, SendError,
+    Abilities, Batch, Channel, FetchError, Intake, ListenError, Outcome, Part, Progress, SendError,
     Streaming, Text, Ticket,
 };
 use crate::clock::now_ms;
 use crate::domain::{
     Addressed, Arrival, Destination, Extras, FileRef, Inbound, LocalName, MessageId, Origin,
-    OutgoingFile, PersonId, Platform, SessionKey,
+    OutgoingFile, PersonId, Platform, ReplyHandle, SessionKey,
 };
 
 /// Lines and screen events in the queue. When full, the other side waits.
@@ -68,6 +68,7 @@ pub struct Voice {
 pub enum Shown {
     /// The next piece of an answer.
     Text {
+        place: SessionKey,
         question: Option<MessageId>,
         speaker: Option<String>,
         text: String,
@@ -84,6 +85,8 @@ pub struct Whole {
     pub place: SessionKey,
     /// The line that is answered. Replies to commands name none.
     pub question: Option<MessageId>,
+    /// The line that this message is for, a command too. None for messages that nobody asked for.
+    pub line: Option<MessageId>,
     /// The question was asked before this process began.
     pub is_left: bool,
     /// None is the gateway itself.
@@ -96,6 +99,7 @@ impl Whole {
         Whole {
             place: to.place().clone(),
             question: None,
+            line: line_of(to),
             is_left: false,
             speaker: None,
             text,
@@ -106,6 +110,11 @@ impl Whole {
     pub fn is_failure(&self) -> bool {
         self.speaker.is_none() && self.question.is_some()
     }
+}
+
+/// The line that a destination was made from: each line asks for a reply to itself.
+fn line_of(to: &Destination) -> Option<MessageId> {
+    to.reply().map(|handle| MessageId(handle.0.clone()))
 }
 
 struct Line {
@@ -216,6 +225,14 @@ impl Talk {
         Some(streamed.text)
     }
 
+    /// Whether the answer on the screen was stopped. The rest of it never comes.
+    fn stop(&mut self, question: &MessageId) -> bool {
+        let stopped = self
+            .streamed
+            .take_if(|streamed| streamed.question == *question);
+        stopped.is_some()
+    }
+
     /// Rows without a question were written by commands, or by an earlier version.
     fn is_left(&self, question: Option<&MessageId>) -> bool {
         question.is_some_and(|question| !self.asked.contains(question))
@@ -259,6 +276,8 @@ impl Channel for LocalChannel {
     fn abilities(&self) -> Abilities {
         Abilities {
             streaming_in_private: Streaming::Pieces,
+            // Nothing is put on a line, but the end of a stopped answer must be known.
+            reactions: true,
             ..Abilities::plain(Platform::Local)
         }
     }
@@ -288,7 +307,7 @@ impl Channel for LocalChannel {
         }
     }
 
-    fn render(&self, _to: &Destination, text: &Text<'_>) -> Vec<Part> {
+    fn render(&self, to: &Destination, text: &Text<'_>) -> Vec<Part> {
         let (speaker, answers) = (
             text.speaker.map(str::to_owned),
             text.answers.map(|question| question.message.clone()),
@@ -296,6 +315,7 @@ impl Channel for LocalChannel {
         let message = LocalPart {
             speaker,
             answers,
+            line: line_of(to),
             text: text.markdown.to_owned(),
         };
         vec![Part(
@@ -314,6 +334,7 @@ impl Channel for LocalChannel {
         let LocalPart {
             speaker,
             answers,
+            line,
             text,
         } = message;
         let (streamed, is_left) = {
@@ -325,6 +346,7 @@ impl Channel for LocalChannel {
             .map(|streamed| text.strip_prefix(streamed));
         if let Some(Some(rest)) = rest.filter(|rest| *rest != Some("")) {
             self.show(Shown::Text {
+                place: to.place().clone(),
                 question: answers.clone(),
                 speaker: speaker.clone(),
                 text: rest.to_owned(),
@@ -342,6 +364,7 @@ impl Channel for LocalChannel {
             let whole = Whole {
                 place: to.place().clone(),
                 question: answers,
+                line,
                 is_left,
                 speaker,
                 text,
@@ -366,6 +389,7 @@ impl Channel for LocalChannel {
                 let is_shown = self.talk().stream(to.place(), question, text);
                 if is_shown {
                     self.show(Shown::Text {
+                        place: to.place().clone(),
                         question: question.cloned(),
                         speaker: Some(speaker.to_owned()),
                         text: text.to_owned(),
@@ -374,6 +398,12 @@ impl Channel for LocalChannel {
                 }
             }
             Progress::Remark { question, text } => self.show_remark(to, question, text).await,
+            Progress::Over(message, Outcome::Stopped) => {
+                let was_shown = self.talk().stop(message);
+                if was_shown {
+                    self.show(Shown::End).await;
+                }
+            }
             Progress::Working | Progress::Begun(_) | Progress::Over(..) => {}
         }
         Ok(())
@@ -408,6 +438,8 @@ struct LocalPart {
     /// The message that is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answers: Option<MessageId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    line: Option<MessageId>,
     text: String,
 }
 
@@ -434,8 +466,11 @@ fn inbound(place: SessionKey, message: MessageId, text: String) -> Inbound {
         person_name: person_name(),
         text,
         addressed: Addressed::Privately,
+        extras: Extras {
+            reply: Some(ReplyHandle(message.0.clone())),
+            ..Extras::default()
+        },
         message,
         sent_at: now_ms(),
-        extras: Extras::default(),
     }
 }

@@ -236,6 +236,8 @@ pub enum Progress<'a> {
 pub enum Outcome {
     Answered,
     Failed,
+    /// A person stopped the turn. No answer follows, nor the rest of a begun answer.
+    Stopped,
 }
 
 /// The way an unfinished answer is shown.

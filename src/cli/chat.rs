@@ -36,6 +36,8 @@ pub(super) use topics::place;
 
 #[derive(Args)]
 pub(super) struct Arguments {
+    #[arg(hide = true)]
+    words: Vec<String>,
     /// The topic to talk in; /topic changes it later
     #[arg(long)]
     topic: Option<String>,
@@ -52,6 +54,11 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
+    if !arguments.words.is_empty() {
+        let missed = "the lines of a chat are typed at its prompt, or piped in";
+        return Err(Failure::WrongUse(missed.into())
+            .hint("`parlor ask` takes a question and prints its answer"));
+    }
     let place = place(&arguments.room, arguments.topic.as_deref())?;
     let created = ensure_home(home.path())?;
     if arguments.new_database {

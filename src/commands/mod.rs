@@ -53,7 +53,7 @@ use crate::routing::{Opened, Pin, Route, Visit, openings, pins};
 use crate::storage::{Db, StoreError};
 use crate::tenants::{Steering, steer};
 
-pub(crate) use parse::{Command, Parsed, parse};
+pub(crate) use parse::{AgentWish, Command, ModelWish, Parsed, QueueWish, parse};
 pub use specs::{Argument, Audience, Group, Offers, SPECS, Spec};
 
 /// The services of commands.

@@ -147,7 +147,9 @@ pub(crate) enum AuditWish {
 /// The subject of `/stop`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The running turn.
+    /// The running turn alone, and no parked turn.
+    Running,
+    /// The running turn and parked turns.
     Current,
     /// And all waiting messages.
     All,
@@ -187,6 +189,7 @@ pub(crate) fn parse(text: &str) -> Parsed {
         ("whoami", _) => Parsed::Command(Command::Whoami),
         ("new", _) => Parsed::Command(Command::New),
         ("stop", "") => Parsed::Command(Command::Stop(Which::Current)),
+        ("stop", "this") => Parsed::Command(Command::Stop(Which::Running)),
         ("stop", "all") => Parsed::Command(Command::Stop(Which::All)),
         ("stop", _) => Parsed::Mistaken(UserError::new(texts::STOP)),
         ("queue", "") => Parsed::Command(Command::Queue(QueueWish::Show)),

@@ -13,10 +13,14 @@ pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
         waiting,
         subagents,
     } = context.services.sessions.queue(&context.inbound.origin);
+    let (parked, subagents) = match which {
+        Which::Running if current.is_some() => (Vec::new(), Vec::new()),
+        _ => (parked, subagents),
+    };
     let turns = reach::split(context, current.into_iter().chain(parked));
     let subagents = reach::split(context, subagents);
     let waiting = match which {
-        Which::Current => Reach::default(),
+        Which::Running | Which::Current => Reach::default(),
         Which::All => reach::split(context, waiting),
     };
     // Subagents of a turn end with the turn and are not counted; without a turn the reply counts

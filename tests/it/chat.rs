@@ -166,6 +166,194 @@ async fn stop_typed_during_an_answer_takes_effect_at_once() {
     assert_eq!(chat.ends().await, 0);
 }
 
+/// A line typed ahead is the next to be answered. The stop is told at once, and not with the first
+/// words of that answer.
+#[tokio::test]
+async fn ctrl_c_stops_one_answer_at_once_while_another_line_waits() {
+    let house = House::new(TWO).await;
+    let mut chat = chat(&house).await;
+    begun(&house, &mut chat).await;
+    house
+        .model
+        .enqueue_when("second", Script::text("The second answer.").held());
+    chat.types("second\r");
+    chat.shows("  › second").await;
+    chat.types(CTRL_C);
+    let screen = chat.shows("Stopped.").await;
+    assert!(
+        screen.contains("Main: The answer has begun\nStopped.\n"),
+        "{screen}"
+    );
+    // The same wish once more, before the next answer has a word.
+    chat.types(CTRL_C);
+    chat.shows("Your next line is being answered now; Ctrl-C stops that too.")
+        .await;
+    house.model.release();
+    let screen = chat
+        .sees("the second answer", |screen| {
+            screen.contains("The second answer.") && is_ready(screen)
+        })
+        .await;
+    assert_eq!(screen.matches("Stopped.").count(), 1, "{screen}");
+    assert_eq!(house.model.disconnects(), 1);
+    chat.types("/quit\r");
+    assert_eq!(chat.ends().await, 0);
+}
+
+/// Two presses in a row are one wish: the second one does not go on to the next answer.
+#[tokio::test]
+async fn two_quick_presses_of_ctrl_c_stop_one_answer() {
+    let house = House::new(TWO).await;
+    let mut chat = chat(&house).await;
+    begun(&house, &mut chat).await;
+    house.model.reply_when("second", "The second answer.");
+    chat.types("second\r");
+    chat.shows("  › second").await;
+    chat.types("\u{3}\u{3}");
+    let screen = chat
+        .sees("the second answer", |screen| {
+            screen.contains("The second answer.") && is_ready(screen)
+        })
+        .await;
+    assert_eq!(screen.matches("Stopped.").count(), 1, "{screen}");
+    chat.types("/quit\r");
+    assert_eq!(chat.ends().await, 0);
+}
+
+/// A person who walked on to another topic still stops the answer on the screen.
+#[tokio::test]
+async fn ctrl_c_stops_the_answer_of_the_topic_before() {
+    let house = House::new(TWO).await;
+    let mut chat = chat(&house).await;
+    begun(&house, &mut chat).await;
+    chat.types("/topic writing\r");
+    chat.shows("You're in writing now. 🌹 Rose answers here.")
+        .await;
+    chat.types(CTRL_C);
+    chat.sees("the end", |screen| {
+        screen.contains("Stopped.") && !screen.contains("is writing")
+    })
+    .await;
+    house.model.wait_for_disconnect().await;
+    chat.types("/quit\r");
+    assert_eq!(chat.ends().await, 0);
+}
+
+#[tokio::test]
+async fn questions_to_the_gateway_are_answered_while_an_agent_writes() {
+    let house = House::new(TWO).await;
+    let mut chat = chat(&house).await;
+    house.model.enqueue(Script::Pause {
+        text: "One block.\n\nAnother block goes on to its end.".into(),
+        after: 4,
+    });
+    chat.types("first\r");
+    chat.shows("Another block").await;
+    chat.types("/agents\r");
+    chat.shows("answers here").await;
+    chat.types("/queue\r");
+    chat.shows("Working for").await;
+    chat.types("/topics\r");
+    let screen = chat.shows("/topic writing: 🌹 Rose").await;
+    let talk = screen.split_once("› first\n").expect("the first line").1;
+    let talk = without_seconds(talk);
+    assert_snapshot!(talk, @"
+    Main: One block.
+    › /agents
+    • Main · fake/any ← answers here
+    • 🌹 Rose · fake/any
+
+    /agent rose switches to 🌹 Rose.
+    › /queue
+    Working for … on “first” (ann).
+    Nothing waits.
+
+    /stop cancels the current answer.
+    › /topics
+    /topic writing: 🌹 Rose
+    Main: Another block goes
+    ›
+    ");
+    // The conversation that goes on after the answer is told about behind it.
+    chat.types("/agent rose\r");
+    chat.shows("  › /agent rose").await;
+    house.model.release();
+    let screen = chat
+        .sees("the end", |screen| {
+            screen.contains("from now on") && is_ready(screen)
+        })
+        .await;
+    let (_, end) = screen
+        .split_once("/topic writing: 🌹 Rose\n")
+        .expect("the topics");
+    assert_snapshot!(end, @"
+    Main: Another block goes on to its end.
+    › /agent rose
+    🌹 Rose answers here from now on. /agent reset undoes that.
+    ›
+    ");
+    chat.types("/quit\r");
+    assert_eq!(chat.ends().await, 0);
+}
+
+/// The sign of life and times change while one looks.
+fn without_seconds(screen: &str) -> String {
+    let is_steady = |line: &&str| !line.contains("is writing…");
+    let lines: Vec<&str> = screen.lines().filter(is_steady).collect();
+    let words = lines.join("\n");
+    let (before, after) = words.split_once("Working for ").expect("the queue");
+    let (_, after) = after.split_once(" on ").expect("a time");
+    format!("{before}Working for … on {after}")
+}
+
+#[tokio::test]
+async fn words_behind_quit_do_not_keep_a_person() {
+    let house = House::new(TWO).await;
+    for line in ["/quit now\r", "/exit x\r"] {
+        let mut chat = chat(&house).await;
+        chat.types(line);
+        assert_eq!(chat.ends().await, 0);
+    }
+    let input = "/quit please\nnever read\n";
+    let ran = crate::cli::run_with_input(house.home.path(), &["chat"], input).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+    assert_eq!(house.ask("SELECT count(*) FROM turns"), "0");
+}
+
+#[tokio::test]
+async fn help_lists_what_only_the_terminal_knows() {
+    let house = House::new(TWO).await;
+    let mut chat = at(&house, 60);
+    chat.types("/help\r");
+    let screen = chat
+        .sees("the keys", |screen| {
+            screen.contains("Paste:") && is_ready(screen)
+        })
+        .await;
+    let (_, own) = screen.split_once("Only in this").expect("the part");
+    assert_snapshot!(own, @"
+     terminal
+    /topic [name]: go to another topic; without a name, back to
+    the main chat
+    /topics: all topics, and who answers there
+    /quit: leave; /exit does the same
+
+    Keys
+    Ctrl-C: clear the line; on an empty line, stop the answer;
+    when nothing is being written, press twice to leave
+    Ctrl-D: leave
+    Tab: complete a command, an agent or a topic
+    ↑ and ↓: your earlier lines, from earlier chats too; Ctrl-R
+    searches them
+    Enter: send, also while an answer is being written; lines
+    wait for their turn
+    Paste: several lines at once are one message
+    ›
+    ");
+    chat.types("/quit\r");
+    assert_eq!(chat.ends().await, 0);
+}
+
 #[tokio::test]
 async fn a_person_sees_who_is_writing_before_the_first_word() {
     let house = House::new(TWO).await;
@@ -316,7 +504,12 @@ async fn escapes_are_written_only_where_they_are_wanted() {
     ));
     let dumb = talk(&["chat"], &[("TERM", "dumb")]).await;
     assert!(!dumb.contains('\u{1b}'), "{dumb:?}");
-    assert!(dumb.contains("**bold** words and `code`"), "{dumb:?}");
+    assert!(dumb.contains("Some bold words and code in a"), "{dumb:?}");
+    let plain = talk(&["chat"], &[("NO_COLOR", "1")]).await;
+    assert!(plain.contains("Some bold words and code in a"), "{plain:?}");
+    for marks in ["**", "```", "|---|"] {
+        assert!(!dumb.contains(marks) && !plain.contains(marks), "{marks}");
+    }
 }
 
 #[tokio::test]
@@ -344,6 +537,38 @@ async fn the_greeting_names_what_is_there() {
     ");
     chat.types(CTRL_D);
     assert_eq!(chat.ends().await, 0);
+}
+
+/// Where nothing can be drawn twice, the sign of life is a line of its own.
+#[tokio::test]
+async fn a_dumb_terminal_has_a_sign_of_life() {
+    let house = House::new(TWO).await;
+    house.model.hold();
+    let mut chat = Pty::start(house.home.path(), &["chat"], 80, &[("TERM", "dumb")]);
+    chat.sees("the prompt", |screen| screen.ends_with('›'))
+        .await;
+    chat.types("hello\r");
+    chat.shows("\nMain is writing…").await;
+    house.model.release();
+    let screen = chat
+        .sees("an answer", |screen| {
+            screen.contains("re: hello") && screen.ends_with('›')
+        })
+        .await;
+    assert_eq!(screen.matches("is writing").count(), 1, "{screen}");
+    chat.types("/quit\r");
+    assert_eq!(chat.ends().await, 0);
+}
+
+#[tokio::test]
+async fn words_behind_chat_are_led_to_ask() {
+    let home = fresh_home().await;
+    let ran = crate::cli::run_with_input(home.path(), &["chat", "hello", "there"], "").await;
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.stderr, @"
+    error: the lines of a chat are typed at its prompt, or piped in
+    hint: `parlor ask` takes a question and prints its answer
+    ");
 }
 
 /// A failed turn in a pipe: the apology is no answer.

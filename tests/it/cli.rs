@@ -119,8 +119,21 @@ fn turns(home: &std::path::Path) -> String {
 async fn help_in_a_terminal_also_tells_what_only_the_terminal_knows() {
     let home = tempfile::tempdir().expect("a folder");
     let ran = run_with_input(home.path(), &["chat"], "/help\n").await;
-    let last = ran.stdout.lines().last().unwrap_or_default();
-    assert_snapshot!(last, @"In this terminal also: /topic NAME walks to another topic and /topic alone back, /topics lists them, /quit leaves.");
+    let (_, own) = ran.stdout.split_once("\n**Only in").expect("a part");
+    assert_snapshot!(own, @"
+     this terminal**
+    /topic `[name]`: go to another topic; without a name, back to the main chat
+    /topics: all topics, and who answers there
+    /quit: leave; /exit does the same
+
+    **Keys**
+    Ctrl-C: clear the line; on an empty line, stop the answer; when nothing is being written, press twice to leave
+    Ctrl-D: leave
+    Tab: complete a command, an agent or a topic
+    ↑ and ↓: your earlier lines, from earlier chats too; Ctrl-R searches them
+    Enter: send, also while an answer is being written; lines wait for their turn
+    Paste: several lines at once are one message
+    ");
 }
 
 /// `--agent` is for this run: nothing is said about it, and nothing is pinned.

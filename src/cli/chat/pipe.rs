@@ -5,7 +5,7 @@ use std::pin::pin;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::topics::{self, HERE_TOO, SUMMING_UP, place};
+use super::topics::{self, SUMMING_UP, place};
 use super::words;
 use crate::channels::local::{Shown, Terminal, Whole, new_message};
 use crate::cli::{Failure, Outcome, note, print};
@@ -48,16 +48,16 @@ impl Piped {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.as_slice() {
                 [] => {}
-                ["/quit" | "/exit"] => break,
-                ["/topics"] => {
+                [own, ..] if words::leaves(own) => break,
+                ["/topics", ..] => {
                     let listed = topics::topic_list(&self.gateway, &self.place).await?;
                     listed.iter().for_each(|line| self.page.line(line));
                 }
                 ["/topic"] => self.go(None).await?,
                 ["/topic", words @ ..] => self.go(Some(&words.join(" "))).await?,
-                ["/help"] => {
+                ["/help", ..] => {
                     self.say(line).await?;
-                    self.page.line(HERE_TOO);
+                    self.page.line(&format!("\n{}", topics::here_too()));
                 }
                 _ => match words::meant_for_the_terminal(&line) {
                     Some(told) => self.page.line(&told),

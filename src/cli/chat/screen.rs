@@ -1,7 +1,7 @@
 //! The screen of `parlor chat`: answers in Markdown, drawn while they are written, and the chat's
 //! own notes.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::live::{Live, Picture};
@@ -17,11 +17,16 @@ use crate::printable::{printable, printable_line};
 pub(super) const TICK: Duration = Duration::from_millis(80);
 /// Replies to commands come at once, and need no sign of life.
 const SIGN_AFTER: Duration = Duration::from_millis(250);
+/// The same where nothing can be drawn twice.
+const PLAIN_SIGN_AFTER: Duration = Duration::from_secs(1);
 /// A person who waits this long is told the seconds and the way out.
 const HINT_AFTER: Duration = Duration::from_secs(4);
 /// Rows of an unfinished block on the screen, and of waiting lines.
 const MOST_LIVE: usize = 12;
 const MOST_WAITING: usize = 3;
+/// A second Ctrl-C this soon after an answer was stopped is the same wish, and is not for the next
+/// answer.
+const ONE_PRESS: Duration = Duration::from_secs(1);
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 pub(super) struct Screen {
@@ -29,8 +34,17 @@ pub(super) struct Screen {
     live: Option<Live>,
     style: Style,
     answer: Option<Answer>,
-    /// What came in the middle of an answer, held until its end.
-    held: Vec<Held>,
+    /// Messages that came in the middle of an answer, held until its end.
+    held: Vec<Whole>,
+    /// Lines whose replies wait for the end of an answer: they change the conversation, or end the
+    /// answer.
+    patient: HashSet<MessageId>,
+    /// The line with the person's wish to stop the answer.
+    stopping: Option<MessageId>,
+    /// Since when an answer is known to be stopped.
+    stopped: Option<Instant>,
+    /// The line `/help`: the terminal adds its own keys and commands to the reply.
+    helping: Option<MessageId>,
     /// Lines typed ahead that are not on the screen.
     waiting: VecDeque<Waiting>,
     /// The agent that is at work.
@@ -40,16 +54,15 @@ pub(super) struct Screen {
 
 /// An answer being written.
 struct Answer {
+    place: SessionKey,
+    /// Before the first words.
     lead: Option<String>,
+    /// The same once more, after words of others in between.
+    name: Option<String>,
     text: String,
     /// The beginning of the text that is on the screen for good.
     drawn: usize,
     is_begun: bool,
-}
-
-enum Held {
-    Whole(Whole),
-    Lines(Vec<String>),
 }
 
 struct Waiting {
@@ -61,6 +74,8 @@ struct Waiting {
 struct AtWork {
     label: String,
     since: Instant,
+    /// Where nothing can be drawn twice, the sign of life is a line of its own, once.
+    is_told: bool,
 }
 
 impl Screen {
@@ -70,13 +85,17 @@ impl Screen {
             style: Style::for_stdout(),
             answer: None,
             held: Vec::new(),
+            patient: HashSet::new(),
+            stopping: None,
+            stopped: None,
+            helping: None,
             waiting: VecDeque::new(),
             at_work: None,
             ticks: 0,
         }
     }
 
-    /// Prints a note of the chat itself, behind an answer that is being written.
+    /// Prints a note of the chat itself, above an answer that is being written.
     pub(super) fn note(&mut self, text: &str) {
         let paper = self.paper();
         let dim = |line: String| self.style.dim(&line);
@@ -85,10 +104,7 @@ impl Screen {
             ..paper
         };
         let lines: Vec<String> = plain.lines(text).into_iter().map(dim).collect();
-        match self.answer {
-            Some(_) => self.held.push(Held::Lines(lines)),
-            None => self.print(lines),
-        }
+        self.interject(lines);
     }
 
     /// A line that an answer hides from the screen until its turn comes.
@@ -102,11 +118,38 @@ impl Screen {
 
     /// Prints a hidden line at once, for the chat's own commands.
     pub(super) fn echo(&mut self, prompt: &str, line: &str) {
-        let lines = echoed(prompt, line);
-        match self.answer {
-            Some(_) => self.held.push(Held::Lines(lines)),
-            None => self.print(lines),
-        }
+        self.interject(echoed(prompt, line));
+    }
+
+    /// The reply to this line comes behind the answer at hand.
+    pub(super) fn be_patient(&mut self, line: MessageId) {
+        self.patient.insert(line);
+    }
+
+    pub(super) fn help(&mut self, line: MessageId) {
+        self.helping = Some(line);
+    }
+
+    /// The person has asked for an end of the answer. The sign of life tells so at once.
+    pub(super) fn stop(&mut self, line: MessageId) {
+        self.patient.insert(line.clone());
+        self.stopping = Some(line);
+        self.print(Vec::new());
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
+    /// Whether an answer was stopped a moment ago, and the next has not shown a word.
+    pub(super) fn has_just_stopped(&self) -> bool {
+        let is_new = |since: &Instant| since.elapsed() < ONE_PRESS;
+        self.answer.is_none() && self.stopped.as_ref().is_some_and(is_new)
+    }
+
+    /// The place of the answer on the screen.
+    pub(super) fn answers_in(&self) -> Option<&SessionKey> {
+        self.answer.as_ref().map(|answer| &answer.place)
     }
 
     /// Where the line editor shows no prompt itself.
@@ -119,13 +162,19 @@ impl Screen {
     /// An agent has begun to work on a line.
     pub(super) fn work(&mut self, label: String) {
         let since = Instant::now();
-        self.at_work.get_or_insert(AtWork { label, since });
+        self.at_work.get_or_insert(AtWork {
+            label,
+            since,
+            is_told: false,
+        });
     }
 
     /// Everything is answered.
     pub(super) fn rest(&mut self, here: &SessionKey) {
         self.at_work = None;
         self.end_and_go_on(here);
+        self.stopping = None;
+        self.patient.clear();
         let waiting = std::mem::take(&mut self.waiting);
         let lines = waiting.iter().flat_map(Waiting::lines).collect();
         self.print(lines);
@@ -135,21 +184,44 @@ impl Screen {
     pub(super) fn show(&mut self, shown: Shown, here: &SessionKey) {
         match shown {
             Shown::Text {
+                place,
                 question,
                 speaker,
                 text,
-            } => self.piece(question.as_ref(), speaker.as_deref(), &text),
+            } => self.piece(place, question.as_ref(), speaker.as_deref(), &text),
             Shown::End => self.end_and_go_on(here),
-            Shown::Whole(whole) if self.answer.is_some() => self.held.push(Held::Whole(whole)),
-            Shown::Whole(whole) => self.whole(&whole, here),
+            Shown::Whole(whole) if self.must_wait(&whole) => self.held.push(whole),
+            Shown::Whole(whole) => self.whole(whole, here),
+        }
+    }
+
+    /// Replies to commands come at once, unless they change the conversation at hand. Everything
+    /// else has to wait for the end of the answer.
+    fn must_wait(&self, whole: &Whole) -> bool {
+        let Some(answer) = &self.answer else {
+            return false;
+        };
+        let is_reply = whole.speaker.is_none() && whole.question.is_none();
+        match &whole.line {
+            Some(line) if is_reply => answer.place == whole.place && self.patient.contains(line),
+            _ => true,
         }
     }
 
     /// Draws what has changed.
     pub(super) fn tick(&mut self) {
         self.ticks += 1;
-        let lines = self.finished_blocks();
+        let mut lines = self.finished_blocks();
+        lines.extend(self.plain_sign_of_life());
         self.print(lines);
+    }
+
+    fn plain_sign_of_life(&mut self) -> Option<String> {
+        let is_silent = self.live.is_none() && self.answer.is_none();
+        let at_work = self.at_work.as_mut().filter(|_| is_silent)?;
+        let is_due = !at_work.is_told && at_work.since.elapsed() >= PLAIN_SIGN_AFTER;
+        at_work.is_told |= is_due;
+        is_due.then(|| format!("{} is writing…", printable_line(&at_work.label)))
     }
 
     /// Returns when the notes so far are on the screen, before the first prompt.
@@ -167,11 +239,20 @@ impl Screen {
         }
     }
 
-    fn piece(&mut self, question: Option<&MessageId>, speaker: Option<&str>, text: &str) {
+    fn piece(
+        &mut self,
+        place: SessionKey,
+        question: Option<&MessageId>,
+        speaker: Option<&str>,
+        text: &str,
+    ) {
         if self.answer.is_none() {
-            self.echo_for(question);
+            self.echo_for(question, None);
+            let lead = self.lead(speaker);
             self.answer = Some(Answer {
-                lead: self.lead(speaker),
+                place,
+                name: lead.clone(),
+                lead,
                 text: String::new(),
                 drawn: 0,
                 is_begun: false,
@@ -188,10 +269,7 @@ impl Screen {
     fn end_and_go_on(&mut self, here: &SessionKey) {
         self.end();
         for held in std::mem::take(&mut self.held) {
-            match held {
-                Held::Whole(whole) => self.whole(&whole, here),
-                Held::Lines(lines) => self.print(lines),
-            }
+            self.whole(held, here);
         }
     }
 
@@ -208,8 +286,8 @@ impl Screen {
 
     /// A heading stands above a message from elsewhere or from before; the answer to the last line
     /// needs none.
-    fn whole(&mut self, whole: &Whole, here: &SessionKey) {
-        self.echo_for(whole.question.as_ref());
+    fn whole(&mut self, whole: Whole, here: &SessionKey) {
+        self.echo_for(whole.question.as_ref(), whole.line.as_ref());
         let place = topics::place_name(&whole.place);
         match (whole.is_left, whole.place == *here) {
             (true, true) => self.note("What was asked here before is answered now:"),
@@ -219,36 +297,63 @@ impl Screen {
             (false, false) => self.note(&format!("In {place}:")),
             (false, true) => {}
         }
-        let lead = self.lead(whole.speaker.as_deref());
-        let lines = self.paper().draw(&whole.text, lead.as_deref());
-        self.print(lines);
+        let Whole {
+            line,
+            speaker,
+            mut text,
+            ..
+        } = whole;
+        let is_for = |own: &Option<MessageId>| line.is_some() && line == *own;
+        if is_for(&self.helping) {
+            text = format!("{text}\n\n{}", topics::here_too());
+        }
+        if is_for(&self.stopping) {
+            self.stopping = None;
+            self.stopped = Some(Instant::now());
+        }
+        let lead = self.lead(speaker.as_deref());
+        let lines = self.paper().draw(&text, lead.as_deref());
+        self.interject(lines);
     }
 
-    /// Prints the lines that are answered now. An answer names the last line of several, and a reply
-    /// to a command none, so the first command that waits is its.
-    fn echo_for(&mut self, question: Option<&MessageId>) {
+    /// Prints the lines that are answered now. An answer names the last line of several as its
+    /// question.
+    fn echo_for(&mut self, question: Option<&MessageId>, line: Option<&MessageId>) {
         let is_command = |waiting: &Waiting| waiting.line.starts_with('/');
+        let found = |message: &MessageId| {
+            let mut waiting = self.waiting.iter();
+            waiting.position(|waiting| waiting.message == *message)
+        };
         let answered: Vec<usize> = match question {
             Some(question) => {
-                let last = (self.waiting.iter()).position(|waiting| waiting.message == *question);
-                let upto = last.map_or(0, |last| last + 1);
+                let upto = found(question).map_or(0, |last| last + 1);
                 (0..upto)
                     .filter(|&at| !is_command(&self.waiting[at]))
                     .collect()
             }
-            None => self
-                .waiting
-                .iter()
-                .position(is_command)
-                .into_iter()
-                .collect(),
+            None => line.and_then(found).into_iter().collect(),
         };
         let mut lines = Vec::new();
         for at in answered.into_iter().rev() {
             let waiting = self.waiting.remove(at);
             lines.splice(0..0, waiting.iter().flat_map(Waiting::lines));
         }
-        self.print(lines);
+        self.interject(lines);
+    }
+
+    /// Prints lines above the block that is being written. The answer goes on below them, with the
+    /// speaker's name once more.
+    fn interject(&mut self, lines: Vec<String>) {
+        if lines.is_empty() {
+            return;
+        }
+        let mut all = self.finished_blocks();
+        all.extend(lines);
+        if let Some(answer) = self.answer.as_mut().filter(|answer| answer.is_begun) {
+            answer.lead.clone_from(&answer.name);
+            answer.is_begun = false;
+        }
+        self.print(all);
     }
 
     fn lead(&self, speaker: Option<&str>) -> Option<String> {
@@ -299,12 +404,15 @@ impl Screen {
     }
 
     fn sign_of_life(&self) -> Option<String> {
-        let AtWork { label, since } = self.at_work.as_ref()?;
+        let AtWork { label, since, .. } = self.at_work.as_ref()?;
         let waited = since.elapsed();
+        let spinner = SPINNER[self.ticks % SPINNER.len()];
+        if self.is_stopping() {
+            return Some(self.clipped(&format!("{spinner} Stopping…")));
+        }
         if waited < SIGN_AFTER && self.answer.is_none() {
             return None;
         }
-        let spinner = SPINNER[self.ticks % SPINNER.len()];
         let label = printable_line(label);
         let hint = if waited >= HINT_AFTER {
             format!(" {} s, Ctrl-C stops", waited.as_secs())

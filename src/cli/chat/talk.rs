@@ -10,10 +10,11 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::editor::{Entered, Prompt};
 use super::live::Typed;
 use super::screen::{Screen, TICK};
-use super::topics::{self, HERE_TOO, LEAVE_HINT, SUMMING_UP, place, prompt, welcome};
-use super::words;
+use super::topics::{self, LEAVE_HINT, NEXT_LINE, SUMMING_UP, place, prompt, welcome};
+use super::words::{self, Manner};
 use crate::channels::local::{Terminal, Voice, new_message};
 use crate::cli::{Failure, Outcome};
+use crate::commands::{self, Parsed};
 use crate::domain::{MessageId, SessionKey};
 use crate::gateway::Gateway;
 
@@ -28,6 +29,8 @@ pub(super) struct Talk {
     screen: Screen,
     prompt: Prompt,
     place: SessionKey,
+    /// The place of the last line to an agent.
+    asked_in: SessionKey,
     lines: mpsc::Sender<Said>,
     stored: mpsc::Receiver<bool>,
     /// Lines that are not in the inbox yet.
@@ -35,8 +38,6 @@ pub(super) struct Talk {
     is_busy: bool,
     /// Ctrl-C was pressed at an empty prompt.
     is_leaving: bool,
-    /// `/help` was asked for, and the terminal adds its own commands to the reply.
-    is_helping: bool,
 }
 
 struct Said {
@@ -61,13 +62,13 @@ impl Talk {
             terminal,
             screen,
             prompt,
+            asked_in: place.clone(),
             place,
             lines,
             stored: is_stored,
             on_their_way: 0,
             is_busy: false,
             is_leaving: false,
-            is_helping: false,
         }
     }
 
@@ -119,9 +120,6 @@ impl Talk {
         self.is_busy = false;
         self.terminal.rest();
         self.screen.rest(&self.place);
-        if std::mem::take(&mut self.is_helping) {
-            self.screen.note(HERE_TOO);
-        }
         self.screen.prompt(&prompt(&self.place));
     }
 
@@ -135,7 +133,7 @@ impl Talk {
             Entered::End => return Ok(ControlFlow::Break(())),
             Entered::Interrupt { had_words: true } => {}
             Entered::Interrupt { had_words: false } if self.is_still_busy().await => {
-                self.say(new_message(), "/stop".into()).await;
+                self.stop().await;
             }
             Entered::Interrupt { had_words: false } if was_leaving => {
                 return Ok(ControlFlow::Break(()));
@@ -149,9 +147,25 @@ impl Talk {
         self.ask_again().await
     }
 
+    /// Ends the answer at hand, and no other. A second press meanwhile is the same wish.
+    async fn stop(&mut self) {
+        if self.screen.is_stopping() {
+            return;
+        }
+        if self.screen.has_just_stopped() {
+            self.screen.note(NEXT_LINE);
+            return;
+        }
+        let place = self.screen.answers_in().unwrap_or(&self.asked_in).clone();
+        let message = new_message();
+        self.screen.stop(message.clone());
+        self.say_in(place, message, "/stop this".into()).await;
+    }
+
     /// Whether an answer is really under way: one that is whole on the screen ends any moment.
     async fn is_still_busy(&mut self) -> bool {
-        if self.is_busy && timeout(ENDS_SOON, self.gateway.answered()).await.is_ok() {
+        let may_be_over = self.is_busy && self.screen.answers_in().is_none();
+        if may_be_over && timeout(ENDS_SOON, self.gateway.answered()).await.is_ok() {
             self.rest();
         }
         self.is_busy
@@ -172,8 +186,8 @@ impl Talk {
         let before = prompt(&self.place);
         match words.as_slice() {
             [] => return self.ask_again().await,
-            ["/quit" | "/exit"] => return Ok(ControlFlow::Break(())),
-            ["/topic", ..] | ["/topics"] => {
+            [own, ..] if words::leaves(own) => return Ok(ControlFlow::Break(())),
+            ["/topic" | "/topics", ..] => {
                 if typed == Typed::Goes {
                     self.screen.echo(&before, &line);
                 }
@@ -196,10 +210,13 @@ impl Talk {
         }
         self.is_busy = true;
         let again = self.ask_again().await?;
-        if words == ["/help"] {
-            self.is_helping = true;
-        }
         let message = new_message();
+        match words::manner(&line) {
+            Manner::Help => self.screen.help(message.clone()),
+            Manner::Changes => self.screen.be_patient(message.clone()),
+            Manner::Stops => self.screen.stop(message.clone()),
+            Manner::Asks => {}
+        }
         if typed == Typed::Goes {
             self.screen.wait(message.clone(), &before, &line);
         }
@@ -234,9 +251,16 @@ impl Talk {
     }
 
     async fn say(&mut self, message: MessageId, text: String) {
-        let is_talk = !text.starts_with('/');
+        self.say_in(self.place.clone(), message, text).await;
+    }
+
+    async fn say_in(&mut self, place: SessionKey, message: MessageId, text: String) {
+        let is_talk = commands::parse(&text) == Parsed::Talk;
+        if is_talk {
+            self.asked_in = place.clone();
+        }
         let said = Said {
-            place: self.place.clone(),
+            place,
             message,
             text,
         };
@@ -251,7 +275,14 @@ impl Talk {
     }
 
     /// Ends the gateway, and prints the last messages.
-    async fn leave(self) {
+    async fn leave(mut self) {
+        // A line typed right before the end is not lost.
+        let storing = async {
+            while self.on_their_way > 0 && self.stored.recv().await.is_some() {
+                self.on_their_way -= 1;
+            }
+        };
+        drop(timeout(STORED_WITHIN, storing).await);
         let Talk {
             gateway,
             mut terminal,
@@ -281,6 +312,7 @@ impl Talk {
     }
 }
 
+const STORED_WITHIN: Duration = Duration::from_secs(2);
 const LAST_PICTURE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Takes lines to the inbox in their order, and tells of each whether it is stored.

@@ -110,8 +110,45 @@ pub(super) async fn topic_list(
 
 const NO_TOPICS: &str = "There are no topics yet. /topic NAME makes one.";
 
-/// The terminal's own commands, added to the gateway's list.
-pub(super) const HERE_TOO: &str = "In this terminal also: /topic NAME walks to another topic and /topic alone back, /topics lists them, /quit leaves.";
+/// The terminal's own commands and keys, added to the gateway's list.
+pub(super) fn here_too() -> String {
+    let line = |(what, does): (&str, &str)| format!("{what}: {does}");
+    let lines = |all: &[(&str, &str)]| all.iter().copied().map(line).collect::<Vec<_>>().join("\n");
+    format!(
+        "**Only in this terminal**\n{}\n\n**Keys**\n{}",
+        lines(&OWN_COMMANDS),
+        lines(&KEYS)
+    )
+}
+
+const OWN_COMMANDS: [(&str, &str); 3] = [
+    (
+        "/topic `[name]`",
+        "go to another topic; without a name, back to the main chat",
+    ),
+    ("/topics", "all topics, and who answers there"),
+    ("/quit", "leave; /exit does the same"),
+];
+
+const KEYS: [(&str, &str); 6] = [
+    (
+        "Ctrl-C",
+        "clear the line; on an empty line, stop the answer; when nothing is being written, press twice to leave",
+    ),
+    ("Ctrl-D", "leave"),
+    ("Tab", "complete a command, an agent or a topic"),
+    (
+        "↑ and ↓",
+        "your earlier lines, from earlier chats too; Ctrl-R searches them",
+    ),
+    (
+        "Enter",
+        "send, also while an answer is being written; lines wait for their turn",
+    ),
+    ("Paste", "several lines at once are one message"),
+];
+
+pub(super) const NEXT_LINE: &str = "Your next line is being answered now; Ctrl-C stops that too.";
 
 pub(super) const LEAVE_HINT: &str = "Press Ctrl-C again or Ctrl-D to leave.";
 

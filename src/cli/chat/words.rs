@@ -11,6 +11,46 @@ pub(super) const OWN: [(&str, &str); 4] = [
     ("exit", ""),
 ];
 
+/// How a line gets along with an answer that is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// The reply stands for itself and comes at once.
+    Asks,
+    /// The reply is the gateway's list, and the terminal adds its own part.
+    Help,
+    /// The reply is about the conversation that goes on after the answer, so it comes behind.
+    Changes,
+    /// The answer ends.
+    Stops,
+}
+
+pub(super) fn manner(line: &str) -> Manner {
+    use commands::{AgentWish, Command, ModelWish, QueueWish};
+    let Parsed::Command(command) = commands::parse(line) else {
+        return Manner::Asks;
+    };
+    match command {
+        Command::Help => Manner::Help,
+        Command::Agent(AgentWish::Show)
+        | Command::Model(ModelWish::Show)
+        | Command::Queue(QueueWish::Show) => Manner::Asks,
+        Command::Agent(_)
+        | Command::Model(_)
+        | Command::Queue(_)
+        | Command::New
+        | Command::Again(_) => Manner::Changes,
+        Command::Stop(_) => Manner::Stops,
+        _ => Manner::Asks,
+    }
+}
+
+/// Whether the first word of a line ends the chat. Words behind it change nothing.
+pub(super) fn leaves(first: &str) -> bool {
+    ["/quit", "/exit"]
+        .iter()
+        .any(|own| own.eq_ignore_ascii_case(first))
+}
+
 /// Names in the config. Topics come and go while people talk.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Words {
@@ -106,6 +146,48 @@ mod tests {
         check("/topic writing c", 15, &[]);
         check("hello /to", 6, &[]);
         check("hel", 0, &[]);
+    }
+
+    #[test]
+    fn replies_come_at_once_unless_they_change_the_conversation() {
+        let check = |expected, lines: &[&str]| {
+            for line in lines {
+                assert_eq!(manner(line), expected, "{line}");
+            }
+        };
+        check(
+            Manner::Asks,
+            &[
+                "/agents",
+                "/agent",
+                "/queue",
+                "/status",
+                "/whoami",
+                "/nonsense",
+                "hello",
+            ],
+        );
+        check(Manner::Help, &["/help", "/HELP me"]);
+        check(
+            Manner::Changes,
+            &[
+                "/new",
+                "/agent rose",
+                "/agent reset",
+                "/model a/b",
+                "/queue clear",
+            ],
+        );
+        check(Manner::Stops, &["/stop", "/stop all", "/stop this"]);
+    }
+
+    #[test]
+    fn words_behind_quit_change_nothing() {
+        for line in ["/quit", "/quit now", "/exit x", "/QUIT please"] {
+            assert!(leaves(line.split(' ').next().unwrap_or_default()), "{line}");
+        }
+        assert!(!leaves("/quite"));
+        assert!(!leaves("quit"));
     }
 
     #[test]

@@ -182,7 +182,6 @@ impl<'a> Drawing<'a> {
             Tag::Paragraph | Tag::HtmlBlock => self.set_apart(),
             Tag::Heading { .. } => {
                 self.set_apart();
-                self.mark("# ", "");
                 self.look.push(BOLD);
             }
             Tag::BlockQuote(kind) => {
@@ -208,9 +207,12 @@ impl<'a> Drawing<'a> {
                 self.set_apart();
                 self.frame(Some(format!("[^{label}]: ")), "    ".to_owned());
             }
-            Tag::Emphasis => self.begin(ITALIC, "*"),
-            Tag::Strong => self.begin(BOLD, "**"),
-            Tag::Strikethrough => self.begin(STRUCK, "~~"),
+            Tag::Emphasis => self.look.push(ITALIC),
+            Tag::Strong => self.look.push(BOLD),
+            Tag::Strikethrough => {
+                self.strike();
+                self.look.push(STRUCK);
+            }
             Tag::Link {
                 link_type,
                 dest_url,
@@ -249,9 +251,11 @@ impl<'a> Drawing<'a> {
                 self.is_apart = self.lists.is_empty();
             }
             TagEnd::Item => self.end_item(),
-            TagEnd::Emphasis => self.close("*"),
-            TagEnd::Strong => self.close("**"),
-            TagEnd::Strikethrough => self.close("~~"),
+            TagEnd::Emphasis | TagEnd::Strong => drop(self.look.pop()),
+            TagEnd::Strikethrough => {
+                self.look.pop();
+                self.strike();
+            }
             TagEnd::Link | TagEnd::Image => self.end_link(),
             _ => {}
         }
@@ -267,30 +271,18 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Marks stand in the text where nothing can be bold.
-    fn mark(&mut self, mark: &str, in_colour: &str) {
-        let mark = if self.paper.style.is_coloured() {
-            in_colour
-        } else {
-            mark
-        };
-        self.words.extend(cells(mark, &self.look));
-    }
-
-    fn begin(&mut self, look: u8, mark: &str) {
-        self.mark(mark, "");
-        self.look.push(look);
-    }
-
-    fn close(&mut self, mark: &str) {
-        self.look.pop();
-        self.mark(mark, "");
+    /// Words that are struck out mean the opposite, so a mark tells where no line can be drawn
+    /// through them. Everything else reads well without its marks.
+    fn strike(&mut self) {
+        if !self.paper.style.is_coloured() {
+            self.words.extend(cells("~~", &self.look));
+        }
     }
 
     fn inline_code(&mut self, text: &str) {
-        self.begin(CYAN, "`");
+        self.look.push(CYAN);
         self.text(text);
-        self.close("`");
+        self.look.pop();
     }
 
     fn end_link(&mut self) {

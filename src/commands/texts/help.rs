@@ -46,8 +46,7 @@ pub(crate) fn no_such_command(name: &str, near: Option<&str>) -> String {
 
 pub(crate) const TOPIC: &str =
     "`/topic NAME` goes to another topic in `parlor chat`. In other chats, open the topic itself.";
-pub(crate) const STOP: &str =
-    "Write `/stop` to cancel the current answer, or `/stop all` to drop the waiting messages too.";
+pub(crate) const STOP: &str = "Write `/stop` to cancel the current answer, `/stop this` to leave answers that were set aside, or `/stop all` to drop the waiting messages too.";
 pub(crate) const QUEUE: &str =
     "Write `/queue` to see the waiting messages, or `/queue clear` to drop them.";
 pub(crate) const USAGE: &str =
@@ -143,7 +142,7 @@ mod tests {
         There is no command /agnet. Did you mean /agent? /help lists all of them.
         There is no command /frobnicate. /help lists all of them.
         `/topic NAME` goes to another topic in `parlor chat`. In other chats, open the topic itself.
-        Write `/stop` to cancel the current answer, or `/stop all` to drop the waiting messages too.
+        Write `/stop` to cancel the current answer, `/stop this` to leave answers that were set aside, or `/stop all` to drop the waiting messages too.
         Write `/queue` to see the waiting messages, or `/queue clear` to drop them.
         Write `/usage` for today, `/usage 7d` for a week or `/usage 30d` for a month.
         Write the text to remember behind the command: `/remember Ann likes tea`.
