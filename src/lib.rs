@@ -24,7 +24,7 @@
 //! - `answering`: from a queued message to its written answer: admit, prepare, run, finish, commit.
 //! - [`lanes`]: order within a place; the [`lanes::Sessions`] handle.
 //! - `tenants`: the life of an agent: added, renamed, removed, brought back, taken along.
-//! - `operations`: what an operator can look at and change, a function each, for every door.
+//! - `operations`: everything an operator can ask or change, for chat, command line and HTTP alike.
 //! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - `admin`: the listener for programs that watch the gateway: metrics, health.

@@ -58,7 +58,7 @@ pub(crate) use budgets::{Budgets, over_at};
 pub(crate) use faltering::Trouble;
 pub(crate) use faltering::{Faltering, Kind as TroubleKind};
 pub(crate) use giving_up::{GivingUp, Told, broken};
-pub(crate) use lane_view::{LaneNews, LaneView};
+pub(crate) use lane_view::{LaneNews, LaneView, Worker};
 pub(crate) use paused_agents::{PauseNews, PausedAgents};
 pub(crate) use provider_news::ProviderNews;
 pub(crate) use reading::of_history as read_in;

@@ -124,6 +124,13 @@ impl Answering {
                         progress,
                         slot: _slot,
                     })) => {
+                        due.lane.works(turn.agent.uid);
+                        // After the lane knows the agent: a removal either finds the turn in its
+                        // lane, or is seen here.
+                        if !self.is_current(&turn.agent) {
+                            progress.end().await;
+                            continue;
+                        }
                         turn.mark = mark.take();
                         turn.entry = Some(self.under_way.enter(turn.agent.uid));
                         match self.proceed(*turn, progress).await {
@@ -161,6 +168,13 @@ impl Answering {
         }
         end(mark, Outcome::Failed);
         Ended::Over(None)
+    }
+
+    /// Whether the house still has the agent, under this id.
+    fn is_current(&self, agent: &Agent) -> bool {
+        let snapshot = self.snapshots.current();
+        let now = snapshot.registry.by_uid(agent.uid);
+        now.is_some_and(|now| now.id == agent.id)
     }
 
     /// Resumes a parked turn after these exchanges.

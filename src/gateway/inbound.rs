@@ -56,6 +56,7 @@ pub(super) async fn receive(
 }
 
 async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sender<()>) {
+    state.pulse.received(batch.platform);
     let began = Instant::now();
     let taken = match store(state, batch).await {
         Ok(taken) => taken,

@@ -254,8 +254,10 @@ impl Lanes {
             entry.remove();
             return None;
         };
-        lane.current = (purpose == Purpose::Answer)
-            .then(|| RunningTurn::new(Item::of(&due.accepted), due.halt.clone()));
+        lane.current = (purpose == Purpose::Answer).then(|| {
+            let item = Item::of(&due.accepted);
+            RunningTurn::new(item, due.halt.clone(), due.lane.worker())
+        });
         lane.was_busy |= purpose == Purpose::Answer;
         lane.tell();
         lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;

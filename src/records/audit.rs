@@ -64,6 +64,18 @@ pub(crate) enum Action {
     AgentResume,
     AgentRestart,
     AgentReset,
+    AgentAdd,
+    AgentDefault,
+    AgentRename,
+    AgentRemove,
+    AgentRestore,
+    AgentPurge,
+    AgentImport,
+    New,
+    Stop,
+    Forget,
+    Retry,
+    Drop,
 }
 
 impl Action {
@@ -84,6 +96,18 @@ impl Action {
             Action::AgentResume => "agent resume",
             Action::AgentRestart => "agent restart",
             Action::AgentReset => "agent reset",
+            Action::AgentAdd => "agent add",
+            Action::AgentDefault => "agent default",
+            Action::AgentRename => "agent rename",
+            Action::AgentRemove => "agent remove",
+            Action::AgentRestore => "agent restore",
+            Action::AgentPurge => "agent purge",
+            Action::AgentImport => "agent import",
+            Action::New => "new",
+            Action::Stop => "stop",
+            Action::Forget => "forget",
+            Action::Retry => "retry",
+            Action::Drop => "drop",
         }
     }
 }

@@ -8,6 +8,7 @@ use super::OpenHome;
 use crate::agents::{Agent, Skills, memory};
 use crate::commands::texts::steering as texts;
 use crate::domain::AgentId;
+use crate::operations;
 use crate::tenants::health::{Health, State};
 use crate::tenants::{self, Archive, Origin, Site};
 
@@ -88,6 +89,7 @@ async fn rows(open: &OpenHome) -> Result<Vec<Row>, Failure> {
     let site = Site {
         home: open.home.clone(),
         db: open.db.clone(),
+        by: operations::actor(nix::unistd::geteuid().as_raw()),
     };
     for (id, known) in tenants::stored_only(&site, &open.checked.config).await? {
         let state = format!("not in config.toml any more; `parlor agent adopt {id}` adds it again");

@@ -227,6 +227,10 @@ const VERBS: &[&[&str]] = &[
     &["security", "check"],
     &["security", "check", "--json"],
     &["pair", "list"],
+    &["status"],
+    &["status", "--json"],
+    &["queue"],
+    &["queue", "--json"],
 ];
 
 /// Those that the help lists.
@@ -265,6 +269,11 @@ const OTHER_VERBS: &[&str] = &[
     "ask",
     "init",
     "remember",
+    "forget",
+    "pin",
+    "new",
+    "stop",
+    "reload",
     "help",
     "version",
     "completions",

@@ -558,8 +558,9 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
     Some(match verb {
         "chat" | "ask" => ActsFor::Terminal,
         "run" | "init" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
-        | "remember" | "usage" | "audit" | "failed" | "pair" | "security" | "help" | "version"
-        | "completions" | "logs" | "man" | "sessions" => ActsFor::Operator,
+        | "remember" | "forget" | "usage" | "audit" | "failed" | "pair" | "security" | "status"
+        | "queue" | "pin" | "new" | "stop" | "reload" | "help" | "version" | "completions"
+        | "logs" | "man" | "sessions" => ActsFor::Operator,
         _ => return None,
     })
 }
