@@ -5,6 +5,7 @@ use super::{CommandError, Context, Effect, Outcome, agent, truth};
 use crate::access::Role;
 use crate::domain::{SessionKey, UserError};
 use crate::home::Reload;
+use crate::records::audit::Actor;
 use crate::tenants::{self, Bound, Site, TenantError};
 
 pub(super) async fn bind(word: &str, context: &Context<'_>) -> Result<Outcome, CommandError> {
@@ -71,6 +72,7 @@ fn site(context: &Context<'_>) -> Site {
     Site {
         home: context.services.home.clone(),
         db: context.services.db.clone(),
+        by: Actor::of(context.inbound),
     }
 }
 

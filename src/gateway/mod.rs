@@ -23,6 +23,7 @@ mod replay;
 mod replies;
 mod safekeeping;
 mod slash;
+mod socket;
 mod steering;
 mod storing;
 mod topics;

@@ -79,6 +79,7 @@ pub(super) async fn pin(
         set_by: local::person(),
         set_by_name: None,
         set_at: now_ms(),
+        until: None,
     };
     let opens = given.opened.then(|| Opened {
         by: local::person(),
