@@ -18,7 +18,7 @@ pub(super) async fn run(wish: PairWish, context: &Context<'_>) -> Result<Outcome
         PairWish::Show(code) => {
             let known = match guest_of(context, &code).await? {
                 Guest::Waits(known) => known,
-                Guest::Decided(told) => return Ok(told),
+                Guest::Decided(told) => return Ok(*told),
             };
             let choices = first_minute::decisions(&code);
             Ok(Outcome::say(first_minute::shown(&known, &code)).offering(choices))
@@ -35,7 +35,7 @@ async fn decide(
 ) -> Result<Outcome, CommandError> {
     let known = match guest_of(context, &code).await? {
         Guest::Waits(known) => known,
-        Guest::Decided(told) => return Ok(told),
+        Guest::Decided(told) => return Ok(*told),
     };
     let reply = first_minute::decided(&Decided {
         known,
@@ -54,7 +54,7 @@ async fn decide(
 enum Guest {
     Waits(Acquaintance),
     /// Somebody else was faster, or nobody was fast enough.
-    Decided(Outcome),
+    Decided(Box<Outcome>),
 }
 
 async fn guest_of(context: &Context<'_>, code: &str) -> Result<Guest, CommandError> {
@@ -67,9 +67,9 @@ async fn guest_of(context: &Context<'_>, code: &str) -> Result<Guest, CommandErr
     };
     match context.services.db.read(read).await? {
         (Some(known), _) => Ok(Guest::Waits(known)),
-        (None, Some(decided)) => Ok(Guest::Decided(
+        (None, Some(decided)) => Ok(Guest::Decided(Box::new(
             Outcome::say(first_minute::decided(&decided)).in_place(),
-        )),
+        ))),
         (None, None) => Err(UserError::new(first_minute::NO_SUCH_CODE).into()),
     }
 }

@@ -307,6 +307,7 @@ fn agent(rest: &str) -> Parsed {
         ["why"] => AgentWish::Why,
         ["reset"] => AgentWish::Reset,
         ["close"] => AgentWish::Close,
+        ["for"] => return Parsed::Mistaken(UserError::new(steering::FOR)),
         ["for", long, name @ ..] | [name @ .., "for", long] => match time(long) {
             Some(ms) if !name.is_empty() => AgentWish::SwitchFor {
                 to: name.join(" "),

@@ -135,14 +135,21 @@ impl Lane {
 
     /// Call after every change of the queue.
     pub(super) fn tell(&self) {
+        self.changed.notify_one();
+        self.renew();
+    }
+
+    /// Updates the news for the running turn.
+    fn renew(&self) {
         let news = LaneNews {
-            should_yield: self.parked.len() < MOST_PARKED
+            // Messages for a paused agent are no reason to leave off.
+            should_yield: self.held.is_none()
+                && self.parked.len() < MOST_PARKED
                 && self
                     .waiting
                     .iter()
                     .any(|waiting| waiting.is_question() && !waiting.is_blocked),
         };
-        self.changed.notify_one();
         self.news
             .send_if_modified(|known| std::mem::replace(known, news) != news);
     }
@@ -210,6 +217,7 @@ impl Lane {
         self.held = front.map(|front| Held { front, news });
         // Calls from before the turn are no reason to look again.
         self.changed = Arc::new(Notify::new());
+        self.renew();
     }
 
     /// Whether the lane still waits for a paused agent: nothing is resumed or switched, and the same

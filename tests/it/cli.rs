@@ -247,6 +247,10 @@ async fn agent_info_says_where_each_file_comes_from() {
     tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
     tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
     bound: writing (local:home:writing)
+    state: ready
+    waiting: 0 messages
+    last 24 hours: 0 turns, 0 failed
+    last answer: none
     last error: none
     ");
     let json: serde_json::Value = serde_json::from_str(
