@@ -51,11 +51,18 @@ async fn help_lists_every_verb() {
       skill        List skills, and check how they are written [alias: skills]
       remember     Give an agent something to remember
       recall       Search memories: those of an agent, or the global ones
+      forget       Delete a saved memory of an agent
       memory       List, export and import memories [alias: memories]
       pair         Let people in by their code, list them, take it back
       security     Look for things that are more open than they may seem
       failed       List messages that could not be delivered, resend or drop them
       usage        Show tokens and costs by agent, place, person and model
+      status       Show whether the gateway runs, what it does, and what is wrong
+      pin          Give a place to an agent, or take that back
+      new          Begin a new conversation in a place
+      stop         Stop the answers under way
+      queue        Show the answers under way and the messages that wait
+      reload       Have the running gateway read config.toml, tokens and keys anew
       version      Show version, commit, database schema and platform
       completions  Print the completion script of a shell
       man          Print the manual page, or write a page for every verb
