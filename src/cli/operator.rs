@@ -35,7 +35,10 @@ pub(super) async fn ask(home: &Home, request: Request) -> Result<Reply, Failure>
 pub(super) enum Operator {
     Gateway(Line),
     /// The home has no gateway. A change has the home for itself.
-    Home(Operations, Option<HomeLock>),
+    Home {
+        operations: Operations,
+        _lock: Option<HomeLock>,
+    },
 }
 
 impl Operator {
@@ -62,7 +65,10 @@ impl Operator {
             };
             let db = Db::open(&home.database()).await?;
             let operations = Operations::on_home(home.path().to_owned(), db);
-            return Ok(Operator::Home(operations, lock));
+            return Ok(Operator::Home {
+                operations,
+                _lock: lock,
+            });
         }
     }
 
@@ -81,7 +87,7 @@ impl Operator {
     ) -> Result<Result<Reply, Refusal>, Failure> {
         match self {
             Operator::Gateway(line) => line.ask(request).await,
-            Operator::Home(operations, _) => {
+            Operator::Home { operations, .. } => {
                 let actor = operations::actor(nix::unistd::geteuid().as_raw());
                 Ok(operations.run(&actor, request).await)
             }

@@ -98,6 +98,12 @@ mod tests {
             told(true, true, false),
             told(true, false, false),
         ];
-        insta::assert_snapshot!(all.join("\n"), @"");
+        insta::assert_snapshot!(all.join("\n"), @"
+        Rose (rose) answers in Notes (telegram:topic:-100:7) now.
+        Rose (rose) answers in Notes (telegram:topic:-100:7) now, which was closed before.
+        Rose (rose) has Notes (telegram:topic:-100:7) already.
+        The pin of Notes (telegram:topic:-100:7) is taken back. Rose (rose) answers there now.
+        Notes (telegram:topic:-100:7) has no pin. Rose (rose) answers there.
+        ");
     }
 }

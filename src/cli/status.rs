@@ -520,7 +520,22 @@ mod tests {
     fn a_status_reads_well() {
         let text = words().text(&Home::new("/srv/parlor"), &status());
         let text = text.replace(&moment(NOW), "NOW");
-        insta::assert_snapshot!(text, @"");
+        let parts: Vec<&str> = text.split("\n\n").collect();
+        insta::assert_snapshot!(parts[0], @"
+        Parlor 0.1.0 runs on /srv/parlor (pid 7), for 5 min.
+        telegram is connected for 4 min; last update 12 s ago
+        discord is down for 30 s: connection refused; no update yet
+        config.toml was read NOW
+        ");
+        assert!(
+            parts[1].contains("100 of 100") && parts[1].contains("0.02 USD of 1.00 USD"),
+            "{text}"
+        );
+        insta::assert_snapshot!(parts[2..].join("\n"), @"
+        rose answers in telegram:topic:-100:7 for 4 s.
+        2 messages wait, the oldest for 2 s.
+        2 messages could not be delivered; `parlor failed` has the list.
+        ");
     }
 
     #[test]

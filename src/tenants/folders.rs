@@ -46,7 +46,10 @@ pub(super) fn walk(folder: &Path) -> Result<Walk, TenantError> {
 /// Has the old folder of a renamed agent lead to the new one, for turns that know the old one.
 pub(super) fn lead(home: &Path, from: &AgentId, to: &AgentId) {
     let old = folder_of(home, from);
-    if let Err(error) = symlink(to.as_str(), &old) {
+    // An agent without files has no folder before its first one.
+    let made = create(&folder_of(home, to)).map_err(|error| error.to_string());
+    let led = made.and_then(|()| symlink(to.as_str(), &old).map_err(|error| error.to_string()));
+    if let Err(error) = led {
         tracing::warn!("{} does not lead to {to}: {error}", old.display());
     }
 }

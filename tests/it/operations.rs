@@ -194,7 +194,7 @@ async fn an_agent_removed_during_its_turn_stops_and_says_so() {
     house.model.wait_for_disconnect().await;
     house.model.release();
     house.settled(&gateway).await;
-    assert_snapshot!(topic.texts().join("\n"), @"");
+    assert_snapshot!(topic.texts().join("\n"), @"Rose is no longer here, so this answer was stopped. /agent tells who answers now.");
     assert_eq!(desk.texts().len(), 1, "others are answered");
     assert_eq!(
         house.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"),
@@ -252,12 +252,15 @@ async fn stop_and_queue_reach_the_running_turns() {
     assert_eq!(states, ["running", "waiting"]);
     assert_eq!(queue[0]["agent"]["id"], "rose");
     assert_eq!(queue[0]["place"], json!({ "id": TOPIC, "name": "Five" }));
-    assert_snapshot!(fine(home, &["queue", "--clear"]).await, @"");
-    assert_snapshot!(fine(home, &["stop", TOPIC]).await, @"");
-    assert_snapshot!(fine(home, &["stop"]).await, @"");
+    assert_snapshot!(fine(home, &["queue", "--clear"]).await, @"1 waiting message is dropped.");
+    assert_snapshot!(fine(home, &["stop", TOPIC]).await, @"1 answer is stopped, and its place is told.");
+    assert_snapshot!(fine(home, &["stop"]).await, @"Nothing is being answered.");
     house.model.release();
     house.settled(&gateway).await;
-    assert_snapshot!(topic.texts().join("\n"), @"");
+    assert_snapshot!(topic.texts().join("\n"), @"
+    The operator has dropped the messages that waited here. Please send yours again if it still matters.
+    The operator has stopped this answer.
+    ");
     house.close(gateway).await;
 }
 
@@ -269,7 +272,7 @@ async fn a_retry_is_sent_at_once_by_a_running_gateway() {
     house.tell("UPDATE outbox SET state = 'failed', error = 'broken' WHERE id = (SELECT max(id) FROM outbox)");
     let topic = house.telegram.forum(-1001).topic(5, "Five");
     let before = topic.texts().len();
-    assert_snapshot!(fine(home, &["failed", "retry"]).await, @"");
+    assert_snapshot!(fine(home, &["failed", "retry"]).await, @"1 message is being sent again.");
     house.settled(&gateway).await;
     assert_eq!(topic.texts().len(), before + 1);
     house.close(gateway).await;
@@ -277,13 +280,16 @@ async fn a_retry_is_sent_at_once_by_a_running_gateway() {
 
 #[tokio::test]
 async fn reload_needs_a_gateway_and_tells_what_changed() {
-    let house = House::new(TEAM).await;
+    let mut house = House::new(TEAM).await;
     let home = house.home.path();
     let nobody = run(home, &["reload"]).await;
     assert_eq!(nobody.code, 1);
-    assert_snapshot!(nobody.stderr, @"");
+    assert_snapshot!(nobody.stderr, @"
+    error: no gateway runs on HOME, so there is nothing to reload
+    hint: the next start reads config.toml; `parlor config check` looks at it now
+    ");
     let gateway = house.open().await;
-    assert_snapshot!(fine(home, &["reload"]).await, @"");
+    assert_snapshot!(fine(home, &["reload"]).await, @"The config is reloaded. Nothing in it has changed.");
     house.configure("", &format!("{TEAM}[agents.dot]\n"));
     let json: Value = serde_json::from_str(&fine(home, &["reload", "--json"]).await).expect("JSON");
     assert_eq!(json["reconnected"], json!([]));
@@ -298,11 +304,13 @@ async fn reload_needs_a_gateway_and_tells_what_changed() {
     house.configure("", TEAM);
     fine(home, &["reload"]).await;
     house.close(gateway).await;
+    // Owners are told about the file whenever its watcher has seen it.
+    house.leave_leftovers();
 }
 
 #[tokio::test]
 async fn status_tells_what_is_up_and_what_is_down() {
-    let house = lived_in().await;
+    let mut house = lived_in().await;
     let home = house.home.path();
     let nobody = run(home, &["status"]).await;
     assert_eq!(nobody.code, 1);
@@ -353,6 +361,8 @@ async fn status_tells_what_is_up_and_what_is_down() {
     house.configure("", TEAM);
     fine(home, &["reload"]).await;
     house.close(gateway).await;
+    // Owners are told about the file whenever its watcher has seen it.
+    house.leave_leftovers();
 }
 
 /// A connection by hand.
@@ -477,9 +487,13 @@ async fn odd_clients_do_no_harm() {
         })
         .await
     };
-    assert_snapshot!(ends("nonsense\n".into()).await, @"");
-    assert_snapshot!(ends("{\"ask\":{\"id\":1,\"request\":{\"burn\":{}}}}\n".into()).await, @"");
-    assert_snapshot!(ends(format!("\"{}\n", "x".repeat(1024 * 1024))).await, @"");
+    assert_snapshot!(ends("nonsense\n".into()).await, @"a frame cannot be read: expected value at line 1 column 1");
+    let unknown = ends("{\"ask\":{\"id\":1,\"request\":{\"burn\":{}}}}\n".into()).await;
+    assert!(
+        unknown.starts_with("a frame cannot be read: unknown variant `burn`"),
+        "{unknown}"
+    );
+    assert_snapshot!(ends(format!("\"{}\n", "x".repeat(1024 * 1024))).await, @"a frame has more than 1048576 bytes");
     // A client that asks and leaves, one that says nothing, one that never reads.
     let silent = apart({
         let home = home.clone();
@@ -527,7 +541,7 @@ async fn more_clients_than_there_is_room_for_are_told() {
         }
     })
     .await;
-    assert_snapshot!(told, @"");
+    assert_snapshot!(told, @"too many programs talk to the gateway right now");
     house.close(gateway).await;
 }
 
@@ -611,8 +625,11 @@ async fn a_verb_tells_when_its_gateway_goes_away() {
     let cut = run(&home, &["new", TOPIC]).await;
     let newer = run(&home, &["new", TOPIC]).await;
     assert_eq!((cut.code, newer.code), (1, 1));
-    assert_snapshot!(cut.stderr, @"");
-    assert_snapshot!(newer.stderr, @"");
+    assert_snapshot!(cut.stderr, @"error: the gateway ended before it answered, so this may or may not have been done");
+    assert_snapshot!(newer.stderr, @"
+    error: the running gateway is Parlor 9.0.0, and this program is 0.1.0
+    hint: restart the gateway, so that both are the same
+    ");
     apart(move || serving.join().expect("the server is content")).await;
 }
 
@@ -621,6 +638,8 @@ async fn a_verb_tells_when_its_gateway_goes_away() {
 async fn watching_needs_a_terminal() {
     let house = House::new(TEAM).await;
     let gateway = house.open().await;
+    house.telegram.dm(ALICE).says("/whoami").await;
+    house.settled(&gateway).await;
     let out = fine(house.home.path(), &["status", "--watch"]).await;
     assert!(out.contains("telegram is connected"), "{out}");
     house.close(gateway).await;

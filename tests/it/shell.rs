@@ -51,12 +51,19 @@ async fn help_lists_every_verb() {
       skill        List skills, and check how they are written [alias: skills]
       remember     Give an agent something to remember
       recall       Search memories: those of an agent, or the global ones
+      forget       Delete a saved memory of an agent
       memory       List, export and import memories [alias: memories]
       pair         Let people in by their code, list them, take it back
       sessions     List, show, search, copy and move conversations [alias: session]
       security     Look for things that are more open than they may seem
       failed       List messages that could not be delivered, resend or drop them
       usage        Show tokens and costs by agent, place, person and model
+      status       Show whether the gateway runs, what it does, and what is wrong
+      pin          Give a place to an agent, or take that back
+      new          Begin a new conversation in a place
+      stop         Stop the answers under way
+      queue        Show the answers under way and the messages that wait
+      reload       Have the running gateway read config.toml, tokens and keys anew
       logs         Show lines of the log file, of one agent, place or message
       audit        Show who changed what: switches, bindings, people, reloads
       version      Show version, commit, database schema and platform

@@ -8,7 +8,6 @@ use insta::assert_snapshot;
 use tempfile::TempDir;
 
 use crate::cli::{Ran, fresh_home, run, run_with_input};
-use crate::support::House;
 use crate::support::house::{ask, parlor};
 
 pub(crate) async fn fine(home: &Path, arguments: &[&str]) -> String {
