@@ -136,9 +136,8 @@ agent = "main"
 fn a_listener_for_other_machines_is_told() {
     let local = "[access]\nowners = [\"telegram:1\"]\n[admin]\n";
     assert!(!check(local, &Facts::default()).contains("listeners"));
-    let public = format!(
-        "{local}listen = \"0.0.0.0:7717\"\npublic = true\ntoken = {{ env = \"T\" }}\n"
-    );
+    let public =
+        format!("{local}listen = \"0.0.0.0:7717\"\npublic = true\ntoken = {{ env = \"T\" }}\n");
     let told = check(&public, &Facts::default());
     assert!(
         told.contains("Warning listeners: The listener of [admin] listens on 0.0.0.0:7717"),
