@@ -120,6 +120,13 @@ fn plain(documented: &Documented, key: &Key) -> Value {
         Kind::Money => json!({ "type": "number", "minimum": 0, "maximum": 1_000_000_000 }),
         Kind::SwitchOrList => json!({ "anyOf": [{ "type": "boolean" }, texts] }),
         Kind::TextOrList => json!({ "anyOf": [{ "type": "string" }, texts] }),
+        Kind::ListOrLists => json!({
+            "anyOf": [texts, {
+                "type": "object",
+                "additionalProperties": false,
+                "properties": { "allow": texts, "deny": texts },
+            }],
+        }),
         Kind::Ids => json!({
             "type": "array",
             "items": {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use crate::domain::{AgentId, PersonId, Platform, Role};
+use crate::domain::{AgentId, PersonId, Platform, Role, Zone};
 
 mod address;
 mod agent_table;
@@ -53,7 +53,7 @@ mod twice;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use agent_table::{AgentTable, Names, WhoWords};
+pub(crate) use agent_table::{AgentTable, Names, SkillLists, SkillNames, WhoWords};
 pub use currency::Currency;
 pub use documented::{Documented, Shown};
 pub use file::{LoadError, draft, load};
@@ -348,6 +348,10 @@ pub struct AgentSpec {
     /// Absent: the id with a capital letter.
     pub name: Option<String>,
     pub emoji: Option<String>,
+    /// A kind of being, such as `hedgehog`.
+    pub creature: Option<String>,
+    /// The agent's manner in a few words.
+    pub vibe: Option<String>,
     /// The people who may use the agent.
     pub who: Who,
     pub model: Option<ModelRef>,
@@ -355,8 +359,12 @@ pub struct AgentSpec {
     /// Asked in this order when the model cannot answer.
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
+    /// The machine's unless the table names one.
+    pub zone: Zone,
     /// Allowed skills; absent is the whole pool. The room `agents` checks whether they exist.
     pub skills: Option<Vec<Spanned<String>>>,
+    /// Skills withheld from the agent, also ones that do not exist yet.
+    pub denied_skills: Vec<String>,
     /// The file in place of SOUL.md, seen from the agent's folder. The room `agents` checks whether
     /// the file exists.
     pub personality: Option<Spanned<String>>,
@@ -634,12 +642,16 @@ impl AgentSpec {
             id,
             name: None,
             emoji: None,
+            creature: None,
+            vibe: None,
             who: Who::default(),
             model: None,
             fallback: Vec::new(),
             settings: ModelSettings::default(),
             limits: AgentLimits::default(),
+            zone: Zone::default(),
             skills: None,
+            denied_skills: Vec::new(),
             personality: None,
             system_prompt: None,
             memory: AgentMemory::default(),

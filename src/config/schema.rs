@@ -41,6 +41,8 @@ pub(super) enum Kind {
     SwitchOrList,
     /// A text or a list of texts.
     TextOrList,
+    /// A list of texts, or a table with the lists `allow` and `deny`.
+    ListOrLists,
     /// Numbers, with or without quotes.
     Ids,
     /// A text or the place of a secret.
@@ -344,6 +346,8 @@ pub(super) const SIBLINGS: Shape = Shape {
 pub(super) const SHARED_PATH: Shape = Shape {
     name: "a shared folder",
     keys: &[
+        nothing("path", r#""/srv/handbook""#),
+        default("max_mb", "500").kind(Kind::AtLeast(1)),
         nothing("read", r#"["rose"]"#),
         nothing("write", r#"["main"]"#),
     ],
@@ -362,13 +366,16 @@ pub(super) const AGENT: Shape = Shape {
     keys: &[
         nothing("name", r#""Rose""#),
         nothing("emoji", r#""🌹""#),
+        nothing("creature", r#""hedgehog""#),
+        nothing("vibe", r#""warm, a little dry""#),
+        nothing("time_zone", r#""Europe/Vienna""#),
         nothing("who", r#""member""#).kind(Kind::TextOrList),
         nothing("model", r#""openai/gpt-5.4""#),
         nothing("fallback", r#"["anthropic/claude-opus-4.6"]"#),
         nothing("temperature", "0.7").kind(Kind::Between(0.0, MAX_TEMPERATURE)),
         nothing("max_tokens", "4096").kind(Kind::AtLeast(1)),
         nothing("reasoning", r#""low""#).word::<Reasoning>(),
-        nothing("skills", r#"["invoices"]"#),
+        nothing("skills", r#"["invoices"]"#).kind(Kind::ListOrLists),
         nothing("personality", r#""night.md""#),
         nothing("system_prompt", r#""Prices are in euros.""#),
         default("memory", r#""off""#).word::<MemorySwitch>(),
@@ -386,6 +393,15 @@ pub(super) const AGENT: Shape = Shape {
             "limits",
             "{ tokens_per_day = 1_000_000, turns_per_minute = 20 }",
         ),
+    ],
+};
+
+/// The long form of `skills`, which mostly is a list.
+pub(super) const SKILL_LISTS: Shape = Shape {
+    name: "`skills`",
+    keys: &[
+        nothing("allow", r#"["invoices"]"#),
+        nothing("deny", r#"["invoices"]"#),
     ],
 };
 

@@ -19,12 +19,13 @@ mod tokenizer;
 use std::path::Path;
 use std::sync::Arc;
 
-use chrono::{Local, Utc};
+use chrono::Utc;
 use dashmap::DashMap;
 use rusqlite::Transaction;
 
 use super::{Agent, MAX_FILE_BYTES};
 use crate::access::numbers;
+use crate::clock::now_ms;
 use crate::config::People;
 use crate::config::Visibility;
 use crate::domain::{AgentId, AgentUid, Label, Labels, Role, Said};
@@ -453,7 +454,8 @@ impl Memory {
     pub async fn note(&self, text: String) -> Result<String, EditError> {
         let folder = self.agent.folder.clone();
         let text = saving::clean(&text);
-        on_disk(move || notes::append(&folder, &text, Local::now())).await
+        let now = self.agent.zone.at(now_ms());
+        on_disk(move || notes::append(&folder, &text, now)).await
     }
 
     /// Takes in memories from an export, as this agent's. Known memories are skipped.
