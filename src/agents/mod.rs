@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::clock::now_ms;
 use crate::config::{
     AfterUntrusted, AgentLimits, AgentSpec, Ceilings, Config, DefaultVisibility, MemorySwitch,
-    Risk, RiskProfile, ToolLimits,
+    RecallFilter, Risk, RiskProfile, ToolLimits,
 };
 use crate::domain::{AgentId, AgentUid, Marks, Platform, Zone, nearest};
 use crate::signing::Signer;
@@ -118,6 +118,8 @@ pub struct MemoryRules {
     pub is_on: bool,
     /// Size of recalled memories in a prompt; 0: no recall.
     pub recall_tokens: u32,
+    /// Narrows recalled memories.
+    pub recall_filter: RecallFilter,
     /// The visibility of memories saved without any.
     pub default_visibility: DefaultVisibility,
     /// Agents whose private memories this agent sees too.
@@ -283,6 +285,7 @@ impl MemoryRules {
             } else {
                 0
             },
+            recall_filter: spec.memory.recall_filter.clone(),
             default_visibility: config.memory.default_visibility,
             read_from: spec.memory.read_from.iter().map(peer).collect(),
             is_for_guests: spec.memory.for_guests,

@@ -309,13 +309,16 @@ mod tests {
         TOOLS.md
         USER.md
         agents/ada/IDENTITY.md
+        agents/ada/MEMORY.md
         agents/ada/SOUL.md
         agents/ada/skills/bug-report/SKILL.md
         agents/ada/skills/bug-report/template.md
         agents/main/BOOTSTRAP.md
         agents/main/IDENTITY.md
+        agents/main/MEMORY.md
         agents/main/SOUL.md
         agents/rose/IDENTITY.md
+        agents/rose/MEMORY.md
         agents/rose/SOUL.md
         agents/rose/skills/tighten/SKILL.md
         skills/thread-summary/SKILL.md

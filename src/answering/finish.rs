@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::active_turn::{ActiveTurn, Ended, Exchange};
 use super::budgets::Budgets;
-use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write};
+use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write, wrote};
 use super::giving_up::{self, GivingUp, Told, broken};
 use super::provider_news::ProviderNews;
 use super::question;
@@ -56,7 +56,7 @@ impl Ending {
                 }
             }
             // The file is the answer.
-            Ok(()) if !turn.effects.is_empty() => {
+            Ok(()) if sent_files(&turn.effects).next().is_some() => {
                 let said = sent(&turn.effects);
                 Ending {
                     said: Some(said.clone()),
@@ -448,6 +448,7 @@ impl Finish {
         let part = turn.map(|turn| turn.agent.uid);
         let commit = turn.map(TurnCommit::of);
         let commit_read = turn.map_or(Labels::NONE, |turn| turn.run.read());
+        let wrote = turn.map_or_else(Vec::new, wrote);
         let destination = Destination::of(&accepted.inbound);
         let question = question::to_quote(accepted, turn.is_some_and(|turn| turn.others_wrote));
         let (text, outcome) = (cause.told(accepted.id), cause.outcome(accepted.id));
@@ -502,6 +503,7 @@ impl Finish {
                 result: text.clone(),
                 used: Charge::default(),
                 read: commit_read,
+                artifacts: wrote,
             };
             let report = run.map_or(Ok(None), |run| {
                 subagents::write_end(tx, &run, accepted.role, &end, now)

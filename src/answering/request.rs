@@ -14,6 +14,7 @@ use super::{question, reading};
 use crate::access::{Role, Standing, numbers};
 use crate::agents::memory::{Recalled, Recollection};
 use crate::agents::{Agent, Audience, Identity, Memories, Memory, Reader};
+use crate::clock::now_ms;
 use crate::config::{Access, ModelRef, People};
 use crate::domain::{AgentId, AgentUid, Labels, PersonId, Said, SessionKey, TurnEvent};
 use crate::home::Snapshot;
@@ -405,7 +406,7 @@ impl Extract {
         connection: &Connection,
         agent: AgentUid,
     ) -> rusqlite::Result<Vec<SubagentRow>> {
-        let mut unseen = subagent_rows::unseen(connection, &self.place, agent)?;
+        let mut unseen = subagent_rows::unseen(connection, &self.place, agent, now_ms())?;
         if let Some((_, Earlier::Parked(turn))) = &self.earlier {
             unseen.retain(|known| known.subagent.role >= turn.role);
         }

@@ -170,14 +170,16 @@ fn shown(rows: &[Undelivered], names: &Names) -> String {
 }
 
 async fn retry(db: &Db, which: Which, json: bool) -> Outcome {
-    let count = db
+    let (count, kept) = db
         .write(move |tx| {
             let rows = undelivered::list(tx, &which)?;
+            let (kept, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_kept);
             undelivered::retry(tx, &rows, When::AtNextStart, now_ms())?;
-            Ok(rows.len())
+            Ok((rows.len(), kept.len()))
         })
         .await?;
     match count {
+        0 if kept > 0 => return Err(all_kept(kept)),
         0 => return Err(nothing_like_that()),
         count if json => return data_json(&json!({ "messages": count, "retry": "at_next_start" })),
         1 => data(format_args!(
@@ -210,6 +212,19 @@ async fn forget(db: &Db, which: Which, json: bool) -> Outcome {
         )),
     }
     Ok(())
+}
+
+/// Messages of places where delivery is off.
+fn all_kept(kept: usize) -> Failure {
+    let are = if kept == 1 {
+        "message is"
+    } else {
+        "messages are"
+    };
+    Failure::Failed(format!(
+        "{kept} {are} kept, because delivery is off in their place"
+    ))
+    .hint("`/deliver on` there sends what is kept")
 }
 
 fn nothing_like_that() -> Failure {

@@ -104,6 +104,7 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
     let ((turns, failed), troubles, unreadable, last, decided) = services.db.read(read).await?;
     let Troubles {
         failed: undelivered,
+        kept,
         waiting,
         repeated,
         ..
@@ -114,6 +115,7 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
         turns: unsigned(turns),
         failed: unsigned(failed),
         undelivered: unsigned(undelivered),
+        kept: unsigned(kept),
         slow: unsigned(waiting),
         repeated: unsigned(repeated),
         unreadable: unsigned(unreadable),

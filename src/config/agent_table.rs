@@ -38,6 +38,9 @@ pub(crate) struct AgentTable {
     pub(crate) memory: Option<MemorySwitch>,
     pub(crate) recall: Option<bool>,
     pub(crate) recall_tokens: Option<u32>,
+    pub(crate) recall_visibility: Option<Names>,
+    pub(crate) recall_kinds: Option<Names>,
+    pub(crate) recall_max_age_days: Option<u32>,
     pub(crate) read_memory_from: Option<Names>,
     pub(crate) memory_for_guests: Option<bool>,
     pub(crate) tools: ToolNames,
@@ -78,7 +81,10 @@ impl WhoWords {
 
 /// `skills`: a list, or the lists `allow` and `deny`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`skills` is a list of names, or a table with the lists `allow` and `deny`"
+)]
 pub(crate) enum SkillNames {
     Allow(Names),
     Lists(SkillLists),
@@ -252,6 +258,10 @@ impl AgentTable {
             [
                 ("max_tokens", self.max_tokens.map(i64::from)),
                 ("recall_tokens", self.recall_tokens.map(i64::from)),
+                (
+                    "recall_max_age_days",
+                    self.recall_max_age_days.map(i64::from),
+                ),
                 ("workspace_mb", self.workspace_mb.map(i64::from)),
             ],
         );
@@ -267,6 +277,11 @@ impl AgentTable {
             &mut table,
             [
                 ("fallback", self.fallback.as_ref().map(Names::list)),
+                (
+                    "recall_visibility",
+                    self.recall_visibility.as_ref().map(Names::list),
+                ),
+                ("recall_kinds", self.recall_kinds.as_ref().map(Names::list)),
                 (
                     "read_memory_from",
                     self.read_memory_from.as_ref().map(Names::list),
@@ -393,7 +408,7 @@ mod tests {
         insta::assert_snapshot!(refused("[agents.rose]\nmax_tokens = -1"), @"line 2: invalid value: integer `-1`");
         insta::assert_snapshot!(refused("[agents.rose]\nmax_risk = \"all\""), @"line 2: this key cannot be `all`");
         insta::assert_snapshot!(refused("[agents.main]\nname = \"Rose\""), @"it has a table [agents.main], and the agent is rose");
-        insta::assert_snapshot!(refused("[agents.rose]\n[[agents.rose.skills]]\nx = 1"), @"line 2: invalid type: map");
+        insta::assert_snapshot!(refused("[agents.rose]\n[[agents.rose.skills]]\nx = 1"), @"line 2: `skills` is a list of names, or a table with the lists `allow` and `deny`");
         insta::assert_snapshot!(refused("default_agent = \"rose\""), @"line 1: unknown field `default_agent`");
         insta::assert_snapshot!(refused("[[bindings]]\nmatch = \"*\""), @"line 1: unknown field `bindings`");
         insta::assert_snapshot!(refused("[agents.rose"), @"line 1: unclosed table");

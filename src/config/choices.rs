@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, MemorySwitch, ModelRef,
-    ProviderKind, Quote, Reasoning, Risk, Switch, TransportMode, Visibility,
+    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, MemoryKind, MemorySwitch,
+    ModelRef, ProviderKind, Quote, Reasoning, Risk, Switch, TransportMode, Visibility,
 };
 use crate::domain::{Platform, Role};
 
@@ -70,6 +70,7 @@ choices! {
     Visibility { Person = "person", Place = "place", Private = "private", Global = "global" }
     DefaultVisibility { Apart = "apart", Private = "private", Global = "global" }
     MemorySwitch { On = "on", Off = "off" }
+    MemoryKind { Memory = "memory", Note = "note", File = "file" }
     AfterUntrusted { Label = "label", Refuse = "refuse" }
     Risk { Look = "look", Change = "change", Reach = "reach" }
     Quote { Auto = "auto", Always = "always", Never = "never" }

@@ -113,6 +113,7 @@ fn plain(documented: &Documented, key: &Key) -> Value {
     match key.kind {
         Kind::LikeExample => in_json(key.example).map_or_else(|| json!({}), |value| like(&value)),
         Kind::Word(words) => json!({ "enum": words() }),
+        Kind::Words(words) => json!({ "type": "array", "items": { "enum": words() } }),
         Kind::AtLeast(least) => whole_number(least),
         Kind::Between(least, most) => {
             json!({ "type": "number", "minimum": least, "maximum": most })

@@ -398,6 +398,27 @@ pub enum Visibility {
     Global,
 }
 
+/// The memories that are looked up before an agent answers. The default is all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecallFilter {
+    /// Empty: all.
+    pub visibility: Vec<Visibility>,
+    /// Empty: all.
+    pub kinds: Vec<MemoryKind>,
+    pub max_age_days: Option<u32>,
+}
+
+/// Where a memory is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// Saved on its own.
+    Memory,
+    /// In the notes of a day.
+    Note,
+    /// In MEMORY.md.
+    File,
+}
+
 /// The visibility of memories saved without any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DefaultVisibility {
@@ -424,6 +445,8 @@ pub struct AgentMemory {
     pub recall: bool,
     /// Size of the memories in the prompt.
     pub recall_tokens: u32,
+    /// Narrows the memories that are looked up.
+    pub recall_filter: RecallFilter,
     /// Agents whose memories this agent sees too.
     pub read_from: Vec<AgentId>,
     /// Whether guests may learn of MEMORY.md, daily notes, private memories and USER.md.
@@ -618,6 +641,7 @@ impl Default for AgentMemory {
             switch: MemorySwitch::On,
             recall: true,
             recall_tokens: 1000,
+            recall_filter: RecallFilter::default(),
             read_from: Vec::new(),
             for_guests: true,
         }

@@ -4,8 +4,8 @@
 
 use super::choices::Choice;
 use super::{
-    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, MemorySwitch, ProviderKind,
-    Quote, Reasoning, Risk, Switch, TransportMode,
+    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, MemoryKind, MemorySwitch,
+    ProviderKind, Quote, Reasoning, Risk, Switch, TransportMode, Visibility,
 };
 use crate::domain::{Platform, Role};
 
@@ -32,6 +32,8 @@ pub(super) enum Kind {
     LikeExample,
     /// A word from a short list.
     Word(fn() -> Vec<&'static str>),
+    /// A list of such words.
+    Words(fn() -> Vec<&'static str>),
     /// A whole number from here on.
     AtLeast(u32),
     /// A number between these two.
@@ -79,6 +81,10 @@ impl Key {
 
     const fn word<T: Choice>(self) -> Self {
         self.kind(Kind::Word(T::words))
+    }
+
+    const fn words<T: Choice>(self) -> Self {
+        self.kind(Kind::Words(T::words))
     }
 
     /// Whether the key is written as a section.
@@ -381,6 +387,9 @@ pub(super) const AGENT: Shape = Shape {
         default("memory", r#""off""#).word::<MemorySwitch>(),
         default("recall", "false"),
         default("recall_tokens", "1000"),
+        nothing("recall_visibility", r#"["person", "place"]"#).words::<Visibility>(),
+        nothing("recall_kinds", r#"["memory", "note"]"#).words::<MemoryKind>(),
+        nothing("recall_max_age_days", "90").kind(Kind::AtLeast(1)),
         nothing("read_memory_from", r#"["main"]"#),
         default("memory_for_guests", "false"),
         nothing("tools", r#"{ deny = ["web_fetch"] }"#),

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use chrono::NaiveDate;
 
+use super::Zone;
 use super::said::{Around, Author, MemoryMark, Said, Source, Voice};
 
 /// No character becomes one of these by Unicode normalization, and hardly any text has them.

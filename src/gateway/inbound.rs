@@ -478,7 +478,11 @@ async fn decide(
                 return replies::refuse_pace(state, &in_hand.accepted, told).await;
             }
             let Resolved {
-                route, pin, opened, ..
+                route,
+                pin,
+                opened,
+                delivery_off,
+                ..
             } = &answer.resolved;
             let context = Context {
                 closed: answer.not_for_you(),
@@ -490,6 +494,7 @@ async fn decide(
                 route,
                 pin: pin.as_ref(),
                 opened: opened.as_ref(),
+                delivery_off: delivery_off.as_ref(),
                 is_open: answer.is_open,
             };
             admit(state, in_hand, parsed, &context).await

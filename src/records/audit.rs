@@ -52,6 +52,8 @@ pub(crate) enum Action {
     Pair,
     Unpair,
     Reload,
+    /// Delivery switched off or on in a place.
+    Deliver,
 }
 
 impl Action {
@@ -63,6 +65,7 @@ impl Action {
             Action::Pair => "pair",
             Action::Unpair => "unpair",
             Action::Reload => "reload",
+            Action::Deliver => "deliver",
         }
     }
 }

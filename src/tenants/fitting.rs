@@ -60,7 +60,7 @@ const LIMITS: [(&str, Take); 13] = [
 ];
 
 /// Keys that give the agent no rights. The last ones are the likeliest to fit its old home only.
-const HARMLESS: [(&str, Take); 13] = [
+const HARMLESS: [(&str, Take); 16] = [
     ("emoji", |to, from| to.emoji = from.emoji.clone()),
     ("creature", |to, from| to.creature = from.creature.clone()),
     ("vibe", |to, from| to.vibe = from.vibe.clone()),
@@ -76,6 +76,15 @@ const HARMLESS: [(&str, Take); 13] = [
     ("recall", |to, from| to.recall = from.recall),
     ("recall_tokens", |to, from| {
         to.recall_tokens = from.recall_tokens;
+    }),
+    ("recall_visibility", |to, from| {
+        to.recall_visibility = from.recall_visibility.clone();
+    }),
+    ("recall_kinds", |to, from| {
+        to.recall_kinds = from.recall_kinds.clone();
+    }),
+    ("recall_max_age_days", |to, from| {
+        to.recall_max_age_days = from.recall_max_age_days;
     }),
     ("personality", |to, from| {
         to.personality = from.personality.clone();

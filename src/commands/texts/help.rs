@@ -108,6 +108,7 @@ mod tests {
 
         **For owners and admins**
         /retry: resend failed messages (in private: from all chats)
+        /deliver `[off | on]`: keep answers back here, or send them again
         /reload: read config.toml again
         /pair `[CODE] [yes | no]`: who waits and who was let in, or let in the person with this code
         /unpair `ID`: take back that a person was let in

@@ -232,6 +232,8 @@ pub(crate) struct House {
     pub(crate) turns: u64,
     pub(crate) failed: u64,
     pub(crate) undelivered: u64,
+    /// Where delivery is off.
+    pub(crate) kept: u64,
     pub(crate) slow: u64,
     pub(crate) repeated: u64,
     pub(crate) unreadable: u64,
@@ -290,6 +292,7 @@ fn troubles(house: &House) -> Vec<String> {
             house.undelivered,
             "could not be delivered; `/retry` sends again",
         ),
+        (house.kept, "kept where delivery is off"),
         (house.slow, "not sent for more than a minute"),
         (
             house.repeated,
@@ -462,6 +465,7 @@ mod tests {
             turns: 3,
             failed: 1,
             undelivered: 2,
+            kept: 3,
             slow: 1,
             repeated: 1,
             unreadable: 4,
@@ -486,6 +490,7 @@ mod tests {
             house(&House {
                 busy: 0,
                 undelivered: 0,
+                kept: 0,
                 slow: 0,
                 repeated: 0,
                 unreadable: 0,
@@ -516,6 +521,7 @@ mod tests {
         - The gateway has been up for 1 h 1 min, and is working in 1 place.
         - In the last 24 hours: 3 questions, 1 without an answer.
         - 2 messages could not be delivered; `/retry` sends again.
+        - 3 messages kept where delivery is off.
         - 1 message not sent for more than a minute.
         - 1 message sent twice, because the platform's receipt got lost.
         - 4 updates from the platform could not be read; the log says more.

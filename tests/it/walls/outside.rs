@@ -39,6 +39,7 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "help" => &["/help"],
         "reload" => &["/reload"],
         "retry" => &["/retry"],
+        "deliver" => &["/deliver", "/deliver off", "/deliver on"],
         "pair" => &[
             "/pair",
             "/pair ABCD-EFGH",
