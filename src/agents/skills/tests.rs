@@ -76,9 +76,9 @@ fn a_denied_skill_is_neither_listed_nor_read_also_when_it_comes_later() {
     assert_eq!(names(&dot), ["alpha", "delta"]);
     for name in ["beta", "own", "gamma"] {
         let told = text(&dot, name, None);
-        assert_eq!(
-            told,
-            format!("You have no skill `{name}`. You have: alpha, delta.")
+        assert!(
+            told.starts_with(&format!("You have no skill `{name}`.")),
+            "{told}"
         );
     }
     // The deny list counts last.
