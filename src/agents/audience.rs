@@ -60,12 +60,13 @@ pub fn may_be_led(place: Option<&SessionKey>, asker: Role, read: Labels) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::DefaultVisibility;
+    use crate::config::{DefaultVisibility, RecallFilter};
 
     fn rules(is_for_guests: bool) -> MemoryRules {
         MemoryRules {
             is_on: true,
             recall_tokens: 1000,
+            recall_filter: RecallFilter::default(),
             default_visibility: DefaultVisibility::Apart,
             read_from: Vec::new(),
             is_for_guests,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) mod outside;
 mod view;
 
 pub use view::{FileView, Found, RESULTS};
@@ -17,8 +18,6 @@ use crate::domain::AgentId;
 const MAX_PATH_BYTES: usize = 1024;
 /// The most folders inside each other.
 const MAX_STEPS: usize = 32;
-/// How much a shared folder may hold.
-const SHARED_MB: u32 = 500;
 /// The first step of paths into shared folders.
 const SHARED: &str = "shared";
 
@@ -141,8 +140,11 @@ impl Workspaces {
             )
         });
         let shared = config.tools.shared.iter().map(|shared| {
-            let root = home.join(SHARED).join(&shared.name);
-            (shared.clone(), Arc::new(Workspace::new(root, SHARED_MB)))
+            let workspace = match &shared.path {
+                Some(path) => Workspace::outside(path.value.clone(), shared.max_mb),
+                None => Workspace::new(home.join(SHARED).join(&shared.name), shared.max_mb),
+            };
+            (shared.clone(), Arc::new(workspace))
         });
         Workspaces {
             of_agents: of_agents.collect(),

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use crate::clock::now_ms;
 use crate::config::{
     AfterUntrusted, AgentLimits, AgentSpec, Ceilings, Config, DefaultVisibility, MemorySwitch,
-    Risk, RiskProfile, ToolLimits,
+    RecallFilter, Risk, RiskProfile, ToolLimits,
 };
-use crate::domain::{AgentId, AgentUid, Marks, Platform, nearest};
+use crate::domain::{AgentId, AgentUid, Marks, Platform, Zone, nearest};
 use crate::metrics::{self, Counts};
 use crate::signing::Signer;
 
 pub mod agent_rows;
 mod audience;
-mod files;
+pub(crate) mod files;
 mod identity;
 pub mod memory;
 mod model_choice;
@@ -33,7 +33,7 @@ pub use identity::{
 };
 pub use memory::{Memories, Memory, Reader};
 pub use model_choice::{AgentModels, Chosen, Source};
-pub use scaffold::{ScaffoldError, Scaffolded, ensure_home, write_agent, write_home};
+pub use scaffold::{ScaffoldError, Scaffolded, Team, ensure_home, write_agent, write_home};
 pub use sight::{GUESTS, Sender, Sight, inbox_folder, sender_of};
 pub use skills::Skills;
 pub use workspace::{Entry, EntryKind, FileError, Workspace};
@@ -57,10 +57,18 @@ pub struct Agent {
     /// The name people see.
     pub name: String,
     pub emoji: Option<String>,
+    /// A kind of being, such as `hedgehog`.
+    pub creature: Option<String>,
+    /// The agent's manner in a few words.
+    pub vibe: Option<String>,
     pub models: AgentModels,
     pub limits: AgentLimits,
+    /// Of notes, of times in the prompt, and of the tool `now`.
+    pub zone: Zone,
     /// Names of allowed skills; `None` is the whole pool.
     pub skills: Option<Vec<String>>,
+    /// Skills withheld from the agent, whatever else names them.
+    pub denied_skills: Vec<String>,
     /// The file in place of SOUL.md, seen from the agent's folder.
     pub personality: Option<String>,
     /// The config's addition to SOUL.md.
@@ -113,6 +121,8 @@ pub struct MemoryRules {
     pub is_on: bool,
     /// Size of recalled memories in a prompt; 0: no recall.
     pub recall_tokens: u32,
+    /// Narrows recalled memories.
+    pub recall_filter: RecallFilter,
     /// The visibility of memories saved without any.
     pub default_visibility: DefaultVisibility,
     /// Agents whose private memories this agent sees too.
@@ -212,7 +222,8 @@ impl Agent {
     /// The marks in this agent's prompts. The word stays the same, so providers can cache a prompt;
     /// that it is escaped in all other words protects it, not that it is hard to find out.
     pub fn marks(&self) -> Marks {
-        Marks::new(&Signer::new(self.uid.0.as_bytes()).hash("marks"))
+        let word = Signer::new(self.uid.0.as_bytes()).hash("marks");
+        Marks::new(&word).in_zone(self.zone.clone())
     }
 
     fn new(
@@ -227,12 +238,16 @@ impl Agent {
             uid: uid(&spec.id),
             name: shown_name(spec),
             emoji: spec.emoji.clone(),
+            creature: spec.creature.clone(),
+            vibe: spec.vibe.clone(),
             models: AgentModels::of(config, spec),
             limits: spec.limits,
+            zone: spec.zone.clone(),
             skills: spec
                 .skills
                 .as_ref()
                 .map(|list| list.iter().map(|entry| entry.value.clone()).collect()),
+            denied_skills: spec.denied_skills.clone(),
             personality: spec.personality.as_ref().map(|path| path.value.clone()),
             system_prompt: spec.system_prompt.clone(),
             folder: folder_of(home, &spec.id),
@@ -274,6 +289,7 @@ impl MemoryRules {
             } else {
                 0
             },
+            recall_filter: spec.memory.recall_filter.clone(),
             default_visibility: config.memory.default_visibility,
             read_from: spec.memory.read_from.iter().map(peer).collect(),
             is_for_guests: spec.memory.for_guests,

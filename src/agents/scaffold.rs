@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, File, include_dir};
 
-use crate::config::{SCHEMA_FILE, json_schema_text};
+use crate::config::{SCHEMA_FILE, edit, json_schema_text};
 use crate::domain::AgentId;
 
 /// Files on top and the pool of skills go into the home folder itself, the other folders into its
@@ -37,10 +37,22 @@ pub enum ScaffoldError {
     Other { path: PathBuf, source: io::Error },
 }
 
+/// The agents of a new home.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Team {
+    Whole,
+    /// The agent `main` without the specialists.
+    OnlyMain,
+}
+
 /// Writes every missing file of the shipped team, and leaves existing files alone.
-pub fn write_home(home: &Path) -> Result<Scaffolded, ScaffoldError> {
+pub fn write_home(home: &Path, team: Team) -> Result<Scaffolded, ScaffoldError> {
     let mut scaffolded = Scaffolded::default();
-    for (name, content) in shipped() {
+    let files = match team {
+        Team::Whole => shipped(),
+        Team::OnlyMain => without_specialists(shipped()),
+    };
+    for (name, content) in files {
         match write_new(&home.join(&name), &content)? {
             Written::Created => scaffolded.created.push(name),
             Written::AlreadyThere => scaffolded.kept.push(name),
@@ -56,7 +68,7 @@ pub fn ensure_home(home: &Path) -> Result<Option<Scaffolded>, ScaffoldError> {
     if begun {
         Ok(None)
     } else {
-        write_home(home).map(Some)
+        write_home(home, Team::Whole).map(Some)
     }
 }
 
@@ -68,7 +80,12 @@ pub fn write_agent(
 ) -> Result<Scaffolded, ScaffoldError> {
     let soul = personality.map_or_else(|| NEW_SOUL.to_owned(), |text| format!("{}\n", text.trim()));
     let mut scaffolded = Scaffolded::default();
-    for (file, content) in [("IDENTITY.md", NEW_IDENTITY), ("SOUL.md", &soul)] {
+    let files = [
+        ("IDENTITY.md", NEW_IDENTITY),
+        ("SOUL.md", &soul),
+        ("MEMORY.md", ""),
+    ];
+    for (file, content) in files {
         let name = Path::new("agents").join(id.as_str()).join(file);
         match write_new(&home.join(&name), content.as_bytes())? {
             Written::Created => scaffolded.created.push(name),
@@ -95,7 +112,7 @@ enum Written {
 
 /// The config comes last: an interrupted first start leaves no config, so the next start completes
 /// the files.
-fn shipped() -> Vec<(PathBuf, Cow<'static, [u8]>)> {
+fn shipped() -> Vec<ShippedFile> {
     let home = TEAM
         .files()
         .map(|file| (file.path().to_owned(), Cow::from(file.contents())));
@@ -125,6 +142,54 @@ fn shipped() -> Vec<(PathBuf, Cow<'static, [u8]>)> {
         .partition(|(name, _)| name == Path::new(CONFIG));
     files.extend(config);
     files
+}
+
+type ShippedFile = (PathBuf, Cow<'static, [u8]>);
+
+/// Leaves out the folders of all agents but `main`, and takes these agents out of the config.
+fn without_specialists(files: Vec<ShippedFile>) -> Vec<ShippedFile> {
+    let specialists = specialists();
+    let is_of = |name: &Path, id: &AgentId| name.starts_with(Path::new("agents").join(id.as_str()));
+    let kept = files
+        .into_iter()
+        .filter(|(name, _)| !specialists.iter().any(|id| is_of(name, id)));
+    kept.map(|(name, content)| {
+        let content = match name.to_str() {
+            Some(CONFIG) => Cow::from(config_without(&content, &specialists).into_bytes()),
+            Some(_) if name.starts_with("agents/main") => silent_about(&content, &specialists),
+            _ => content,
+        };
+        (name, content)
+    })
+    .collect()
+}
+
+/// Leaves out lines that send people to agents that are not here.
+fn silent_about(content: &[u8], agents: &[AgentId]) -> Cow<'static, [u8]> {
+    let text = String::from_utf8_lossy(content);
+    let names_one = |line: &str| {
+        let line = line.to_lowercase();
+        let mut words = line.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| agents.iter().any(|id| id.as_str() == word))
+    };
+    let lines = text.split_inclusive('\n').filter(|line| !names_one(line));
+    Cow::from(lines.collect::<String>().into_bytes())
+}
+
+fn specialists() -> Vec<AgentId> {
+    let folders = TEAM.dirs().filter_map(|folder| folder.path().to_str());
+    folders
+        .filter(|name| *name != POOL)
+        .filter_map(|name| AgentId::parse(name).ok())
+        .filter(|id| *id != AgentId::main())
+        .collect()
+}
+
+fn config_without(content: &[u8], agents: &[AgentId]) -> String {
+    let text = String::from_utf8_lossy(content).into_owned();
+    agents.iter().fold(text, |text, id| {
+        edit::take_out_agent(&text, id).map_or(text, |taken| taken.text)
+    })
 }
 
 fn files_below<'a>(folder: &'a Dir<'static>) -> Vec<&'a File<'static>> {
@@ -244,13 +309,16 @@ mod tests {
         TOOLS.md
         USER.md
         agents/ada/IDENTITY.md
+        agents/ada/MEMORY.md
         agents/ada/SOUL.md
         agents/ada/skills/bug-report/SKILL.md
         agents/ada/skills/bug-report/template.md
         agents/main/BOOTSTRAP.md
         agents/main/IDENTITY.md
+        agents/main/MEMORY.md
         agents/main/SOUL.md
         agents/rose/IDENTITY.md
+        agents/rose/MEMORY.md
         agents/rose/SOUL.md
         agents/rose/skills/tighten/SKILL.md
         skills/thread-summary/SKILL.md
@@ -262,7 +330,7 @@ mod tests {
         let before = contents(&home);
         assert_eq!(ensure_home(&home).unwrap(), None);
         assert_eq!(
-            write_home(&home).unwrap(),
+            write_home(&home, Team::Whole).unwrap(),
             Scaffolded {
                 created: Vec::new(),
                 kept: scaffolded.created
@@ -272,10 +340,39 @@ mod tests {
     }
 
     #[test]
+    fn main_alone_has_a_config_without_the_others() {
+        let home = TempDir::new().unwrap();
+        let written = write_home(home.path(), Team::OnlyMain).unwrap();
+        let is_of_others = |path: &&PathBuf| {
+            path.starts_with("agents") && !path.starts_with(Path::new("agents").join("main"))
+        };
+        assert_eq!(written.created.iter().find(is_of_others), None);
+        assert!(
+            written
+                .created
+                .contains(&PathBuf::from("agents/main/SOUL.md"))
+        );
+        let text = fs::read_to_string(home.path().join(CONFIG)).unwrap();
+        let config: toml::Table = text.parse().unwrap();
+        let agents: Vec<&String> = config["agents"].as_table().unwrap().keys().collect();
+        assert_eq!(agents, ["main"]);
+        assert_eq!(config.get("bindings"), None);
+        for file in ["IDENTITY.md", "SOUL.md", "BOOTSTRAP.md"] {
+            let text = fs::read_to_string(home.path().join("agents/main").join(file)).unwrap();
+            assert!(!text.contains("Rose") && !text.contains("Ada"), "{file}");
+            assert!(text.lines().count() > 0, "{file}");
+        }
+        assert!(
+            text.contains("#token = { env = \"TELEGRAM_BOT_TOKEN\" }"),
+            "the ways to a platform stay"
+        );
+    }
+
+    #[test]
     fn what_the_operator_wrote_is_kept() {
         let home = TempDir::new().unwrap();
         fs::write(home.path().join("SOUL.md"), "mine").unwrap();
-        let scaffolded = write_home(home.path()).unwrap();
+        let scaffolded = write_home(home.path(), Team::Whole).unwrap();
         assert_eq!(scaffolded.kept, [Path::new("SOUL.md")]);
         assert_eq!(
             fs::read_to_string(home.path().join("SOUL.md")).unwrap(),
@@ -286,7 +383,7 @@ mod tests {
     #[test]
     fn an_interrupted_first_start_is_completed_by_the_next() {
         let home = TempDir::new().unwrap();
-        write_home(home.path()).unwrap();
+        write_home(home.path(), Team::Whole).unwrap();
         for lost in ["config.toml", "agents/rose/SOUL.md"] {
             fs::remove_file(home.path().join(lost)).unwrap();
         }
@@ -302,9 +399,9 @@ mod tests {
         let home = TempDir::new().unwrap();
         fs::create_dir(home.path().join("agents")).unwrap();
         fs::write(home.path().join(".config.toml.new"), "defau").unwrap();
-        write_home(home.path()).unwrap();
+        write_home(home.path(), Team::Whole).unwrap();
         let whole = TempDir::new().unwrap();
-        write_home(whole.path()).unwrap();
+        write_home(whole.path(), Team::Whole).unwrap();
         let texts = |home: &TempDir| {
             contents(home.path())
                 .into_values()
@@ -320,7 +417,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let parent = TempDir::new().unwrap();
         let home = parent.path().join("home");
-        write_home(&home).unwrap();
+        write_home(&home, Team::Whole).unwrap();
         for folder in [home.clone(), home.join("agents/main")] {
             assert_eq!(
                 fs::metadata(folder).unwrap().permissions().mode() & 0o777,
@@ -336,7 +433,7 @@ mod tests {
         fs::write(&in_the_way, "a file").unwrap();
         for home in [in_the_way.clone(), in_the_way.join("below")] {
             assert!(
-                matches!(write_home(&home), Err(ScaffoldError::FileInTheWay(path)) if path == home)
+                matches!(write_home(&home, Team::Whole), Err(ScaffoldError::FileInTheWay(path)) if path == home)
             );
         }
 

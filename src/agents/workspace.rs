@@ -42,6 +42,8 @@ const BYTES_PER_MB: u64 = 1_000_000;
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
+    /// The folder belongs to the home, so it is made where it is missing.
+    is_ours: bool,
     quota_bytes: u64,
     dir: Mutex<Option<Arc<Dir>>>,
     /// The size of the contents. Every change holds this lock, so changes come in sequence.
@@ -54,9 +56,18 @@ impl Workspace {
         let quota_bytes = u64::from(quota_mb) * BYTES_PER_MB;
         Workspace {
             root,
+            is_ours: true,
             quota_bytes,
             dir: Mutex::default(),
             counted: Mutex::default(),
+        }
+    }
+
+    /// A folder outside the home, which is never made here.
+    pub(super) fn outside(root: PathBuf, quota_mb: u32) -> Self {
+        Workspace {
+            is_ours: false,
+            ..Workspace::new(root, quota_mb)
         }
     }
 
@@ -272,10 +283,12 @@ impl Workspace {
         if let Some(dir) = open.as_ref().filter(|dir| is_there(dir)) {
             return Ok(dir.clone());
         }
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(FOLDER_MODE)
-            .create(&self.root)?;
+        if self.is_ours {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(FOLDER_MODE)
+                .create(&self.root)?;
+        }
         // The workspace itself must not be a link, because a link could lead into another
         // workspace.
         let directory = flags(OFlags::DIRECTORY | OFlags::NOFOLLOW);

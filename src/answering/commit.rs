@@ -17,6 +17,7 @@ use crate::records::transcript::{self, Asked, Conversation, Spot};
 use crate::records::turn_log::{self, TurnRow};
 use crate::routing::pins;
 use crate::subagents;
+use crate::tools::written_files;
 use crate::turn::Charge;
 
 /// The outcome of a stopped turn.
@@ -58,6 +59,14 @@ pub(super) struct TurnCommit {
     run: Option<String>,
     /// Subagents whose end the agent was told.
     told: Vec<String>,
+    /// Files written by the turn.
+    wrote: Vec<String>,
+}
+
+/// The files that a turn has written.
+pub(super) fn wrote(turn: &ActiveTurn) -> Vec<String> {
+    let paths = written_files(&turn.effects);
+    paths.into_iter().map(str::to_owned).collect()
 }
 
 impl TurnCommit {
@@ -89,6 +98,7 @@ impl TurnCommit {
             },
             run: turn.subagent().map(|known| known.subagent.run.clone()),
             told: turn.told.clone(),
+            wrote: wrote(turn),
         }
     }
 }
@@ -143,9 +153,9 @@ pub(super) fn write(
         None => None,
     };
     let count = outbox::insert_answer(tx, &rows.answer, accepted.id, said_id, now)?;
-    outbox::insert(tx, &rows.effects, Source::of(Some(accepted.id)), now)?;
+    let files = outbox::insert_of_agent(tx, &rows.effects, Source::of(Some(accepted.id)), now)?;
     Ok(Written {
-        count: count + rows.effects.len(),
+        count: count + files,
         today,
         report,
     })
@@ -202,6 +212,7 @@ fn end_of_run(commit: &TurnCommit, ending: &Ending) -> End {
             usage: commit.row.usage,
         },
         read: commit.row.read,
+        artifacts: commit.wrote.clone(),
     }
 }
 

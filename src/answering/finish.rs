@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::active_turn::{ActiveTurn, Ended, Exchange};
 use super::budgets::Budgets;
-use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write};
+use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write, wrote};
 use super::giving_up::{self, GivingUp, Told, broken};
 use super::provider_news::ProviderNews;
 use super::question;
@@ -58,7 +58,7 @@ impl Ending {
                 }
             }
             // The file is the answer.
-            Ok(()) if !turn.effects.is_empty() => {
+            Ok(()) if sent_files(&turn.effects).next().is_some() => {
                 let said = sent(&turn.effects);
                 Ending {
                     said: Some(said.clone()),
@@ -470,6 +470,7 @@ impl Finish {
             result: text,
             used: Charge::default(),
             read: turn.map_or(Labels::NONE, |turn| turn.run.read()),
+            artifacts: turn.map_or_else(Vec::new, wrote),
         };
         let (id, ended, accepted) = (accepted.id, run.clone(), accepted.clone());
         let close = move |tx: &Transaction<'_>| {

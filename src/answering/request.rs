@@ -533,7 +533,7 @@ impl Extract {
         connection: &Connection,
         agent: AgentUid,
     ) -> rusqlite::Result<Vec<SubagentRow>> {
-        let mut unseen = subagent_rows::unseen(connection, &self.place, agent)?;
+        let mut unseen = subagent_rows::unseen(connection, &self.place, agent, now_ms())?;
         if let Some((_, Earlier::Parked(turn))) = &self.earlier {
             unseen.retain(|known| known.subagent.role >= turn.role);
         }

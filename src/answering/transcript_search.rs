@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Local};
 use serde_json::{Value, json};
 
 use crate::access::numbers;
@@ -105,9 +104,6 @@ fn shown(mut said: Said, at: i64, scope: &Scope) -> Vec<Said> {
     if said.by == Source::Agent(scope.agent.id.clone()) {
         said.by = Source::You;
     }
-    let when = DateTime::from_timestamp_millis(at)
-        .unwrap_or_default()
-        .with_timezone(&Local)
-        .format("%Y-%m-%d %H:%M");
-    vec![Said::gateway(when.to_string()), said]
+    let when = scope.agent.zone.at(at).format("%Y-%m-%d %H:%M").to_string();
+    vec![Said::gateway(when), said]
 }

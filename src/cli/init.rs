@@ -5,18 +5,25 @@ use serde_json::json;
 
 use super::json::paths;
 use super::{Outcome, data, data_json, note};
-use crate::agents::write_home;
+use crate::agents::{Team, write_home};
 use crate::home::Home;
 
 #[derive(Args)]
 pub(super) struct Arguments {
+    /// Write only this agent of the three: main
+    #[arg(long, value_name = "AGENT", value_parser = ["main"])]
+    only: Option<String>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(home: &Home, arguments: &Arguments) -> Outcome {
-    let written = write_home(home.path())?;
+    let team = match arguments.only {
+        Some(_) => Team::OnlyMain,
+        None => Team::Whole,
+    };
+    let written = write_home(home.path(), team)?;
     home.keep_private()?;
     if arguments.json {
         return data_json(&json!({

@@ -1,10 +1,14 @@
 //! `parlor recall`: finds memories as an agent would, or the global memories alone.
 
+use std::str::FromStr;
+
 use clap::Args;
 
 use super::memory::{ReaderArguments, Rooms};
 use super::{Outcome, data, data_json, note};
-use crate::agents::memory::Scope;
+use crate::agents::memory::{Filter, Scope};
+use crate::clock::now_ms;
+use crate::config::{MemoryKind, Visibility};
 use crate::home::Home;
 
 #[derive(Args)]
@@ -20,6 +24,15 @@ pub(super) struct Arguments {
     /// Only global memories
     #[arg(long)]
     global: bool,
+    /// Only memories of this visibility: person, place, private or global
+    #[arg(long, value_name = "WHO", value_parser = words::<Visibility>)]
+    visibility: Vec<Visibility>,
+    /// Only saved memories (memory), notes of a day (note) or MEMORY.md (file)
+    #[arg(long, value_name = "KIND", value_parser = words::<MemoryKind>)]
+    kind: Vec<MemoryKind>,
+    /// Only memories that are at most so many days old
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_age_days: Option<u32>,
     /// Tell which memories are searched, and for which words
     #[arg(long)]
     explain: bool,
@@ -43,22 +56,30 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         .map(|agent| rooms.memory(Some(agent)))
         .transpose()?;
     let reader = rooms.reader(&arguments.reader);
+    let filter = Filter {
+        visibility: arguments.visibility.clone(),
+        kinds: arguments.kind.clone(),
+        since: None,
+    }
+    .within_days(arguments.max_age_days, now_ms());
     let (scope, found) = match &memory {
         Some(memory) if arguments.private => (
             Scope::PrivateOf(memory.agent(), &reader),
             memory
-                .search_private(&reader, &query, arguments.limit)
+                .search_private(&reader, &query, &filter, arguments.limit)
                 .await?,
         ),
         Some(memory) if !arguments.global => (
             Scope::Of(memory.agent(), &reader),
-            memory.search(&reader, &query, arguments.limit).await?,
+            memory
+                .search_narrowed(&reader, &query, &filter, arguments.limit)
+                .await?,
         ),
         _ => (
             Scope::Global,
             rooms
                 .memories
-                .search(Scope::Global, &query, arguments.limit)
+                .search_narrowed(Scope::Global, &query, &filter, arguments.limit)
                 .await?,
         ),
     };
@@ -82,4 +103,9 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// A word of a short list.
+fn words<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "unknown word".to_owned())
 }

@@ -175,11 +175,13 @@ async fn switched(
     let then = FromChat {
         pin: Some(pin.clone()),
         opened: opens.or(context.opened).cloned(),
+        delivery_off: context.delivery_off.cloned(),
     };
     let answer = truth::after(context, then).await?;
-    Ok(match answer.silence {
-        None => told,
-        Some(_) => format!("{told}\n{}", truth::tell(context, &answer)),
+    let is_plain = answer.silence.is_none() && answer.resolved.delivery_off.is_none();
+    Ok(match is_plain {
+        true => told,
+        false => format!("{told}\n{}", truth::tell(context, &answer)),
     })
 }
 
@@ -194,6 +196,7 @@ async fn reset(context: &Context<'_>) -> Result<Outcome, CommandError> {
     let then = FromChat {
         pin: None,
         opened: context.opened.cloned(),
+        delivery_off: context.delivery_off.cloned(),
     };
     let answer = truth::after(context, then).await?;
     let handoff = context

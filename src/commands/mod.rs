@@ -9,6 +9,7 @@ mod agent;
 mod agents;
 mod audit;
 mod bind;
+mod deliver;
 pub(crate) mod first_minute;
 mod forget;
 mod memory;
@@ -50,7 +51,7 @@ use crate::lanes::Sessions;
 use crate::operations::{places, work};
 use crate::records::audit::{self as audit_rows, Action, Actor, Change};
 use crate::records::{guest_notices, inbox, model_overrides, transcript};
-use crate::routing::{Opened, Pin, Route, Visit, openings, pins};
+use crate::routing::{DeliveryOff, Opened, Pin, Route, Visit, delivery_off, openings, pins};
 use crate::storage::{Db, StoreError};
 use crate::tenants::{Steering, steer};
 
@@ -82,6 +83,8 @@ pub struct Context<'a> {
     pub pin: Option<&'a Pin>,
     /// Set when the place was opened from chat.
     pub opened: Option<&'a Opened>,
+    /// Set when answers are kept instead of sent.
+    pub delivery_off: Option<&'a DeliveryOff>,
     /// The bot answers in this place at all. Owners and admins use commands in closed places too.
     pub is_open: bool,
     /// Set when the agent of the place is closed to the person.
@@ -190,6 +193,10 @@ pub enum Effect {
     Again(Vec<i64>),
     Remember(Saving),
     Forget(Forgetting),
+    /// Keeps answers of the place from now on.
+    DeliveryOff(DeliveryOff),
+    /// Sends the kept answers, and all later ones.
+    DeliveryOn,
 }
 
 impl Outcome {
@@ -273,6 +280,7 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Memory => memory::run(context).await,
         Command::Remember { text, visibility } => remember::run(&text, visibility, context).await,
         Command::Forget(wish) => forget::run(wish, context).await,
+        Command::Deliver(wish) => deliver::run(wish, context).await,
     }
 }
 
@@ -287,7 +295,7 @@ pub(crate) fn not_for_you(context: &Context<'_>, closed: &NotForYou) -> UserErro
 }
 
 impl Effect {
-    /// Whether the effect changes the place's pin.
+    /// Whether the effect changes what is remembered with the place's pin.
     pub fn changes_pin(&self) -> bool {
         matches!(
             self,
@@ -296,6 +304,8 @@ impl Effect {
                 | Effect::PinUntil { .. }
                 | Effect::Bind { .. }
                 | Effect::Close
+                | Effect::DeliveryOff(_)
+                | Effect::DeliveryOn
         )
     }
 
@@ -312,6 +322,11 @@ impl Effect {
             } => Some((*steering, *agent)),
             _ => None,
         }
+    }
+
+    /// Whether kept rows of the place wait to be sent now.
+    pub fn releases(&self) -> bool {
+        matches!(self, Effect::DeliveryOn)
     }
 
     /// Whether a guest was let in or turned away.
@@ -435,6 +450,11 @@ impl Effect {
             }
             Effect::Remember(saving) => saving.write(tx).map(drop),
             Effect::Forget(forgetting) => forgetting.write(tx).map(drop),
+            Effect::DeliveryOff(off) => delivery_off::set(tx, place, off),
+            Effect::DeliveryOn => {
+                delivery_off::clear(tx, place)?;
+                undelivered::release(tx, place, now)
+            }
         }
     }
 }
@@ -475,6 +495,12 @@ impl Effect {
             }
             Effect::Close => vec![Change::new(Action::Close).at(place)],
             Effect::Revoke { person, .. } => vec![Change::new(Action::Unpair).about(person)],
+            Effect::DeliveryOff(_) => {
+                vec![Change::new(Action::Deliver).at(place).from("on").to("off")]
+            }
+            Effect::DeliveryOn => {
+                vec![Change::new(Action::Deliver).at(place).from("off").to("on")]
+            }
             _ => Vec::new(),
         }
     }

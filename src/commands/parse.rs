@@ -1,6 +1,7 @@
 //! Reads a command line. Pure.
 
 use super::SPECS;
+use super::texts::deliver as delivery_texts;
 use super::texts::{help as texts, steering};
 use crate::config::Visibility;
 use crate::domain::{PersonId, UserError, nearest};
@@ -47,6 +48,7 @@ pub(crate) enum Command {
         visibility: Option<Visibility>,
     },
     Forget(ForgetWish),
+    Deliver(DeliverWish),
 }
 
 impl Command {
@@ -77,7 +79,8 @@ impl Command {
             | Command::Unbind
             | Command::Audit(_)
             | Command::Reload
-            | Command::Retry => false,
+            | Command::Retry
+            | Command::Deliver(_) => false,
         }
     }
 }
@@ -89,6 +92,13 @@ pub(crate) enum ForgetWish {
     Show(i64),
     /// The memory was shown before.
     Confirmed(i64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeliverWish {
+    Show,
+    Off,
+    On,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,6 +226,10 @@ pub(crate) fn parse(text: &str) -> Parsed {
         ("memory", _) => Parsed::Command(Command::Memory),
         ("remember", rest) => remember(rest),
         ("forget", rest) => forget(rest),
+        ("deliver", "") => Parsed::Command(Command::Deliver(DeliverWish::Show)),
+        ("deliver", "off") => Parsed::Command(Command::Deliver(DeliverWish::Off)),
+        ("deliver", "on") => Parsed::Command(Command::Deliver(DeliverWish::On)),
+        ("deliver", _) => Parsed::Mistaken(UserError::new(delivery_texts::HOW)),
         (unknown, _) => Parsed::Mistaken(no_such_command(unknown)),
     }
 }
@@ -471,6 +485,9 @@ mod tests {
         check("/start abc_-123", Command::Start);
         check("/reload", Command::Reload);
         check("/retry", Command::Retry);
+        check("/deliver", Command::Deliver(DeliverWish::Show));
+        check("/deliver off", Command::Deliver(DeliverWish::Off));
+        check("/deliver  on ", Command::Deliver(DeliverWish::On));
         let code = || "ABCD2345".to_owned();
         check("/pair", Command::Pair(PairWish::List));
         check("/pair ABCD2345", Command::Pair(PairWish::Show(code())));

@@ -1,5 +1,6 @@
 //! `/retry`: an owner has undelivered answers sent again, here or, from a private chat, everywhere.
 
+use super::texts::deliver;
 use super::texts::work as texts;
 use super::{CommandError, Context, Effect, Outcome};
 use crate::access::Role;
@@ -16,7 +17,10 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
         .db
         .read(move |connection| undelivered::list(connection, &which))
         .await?;
-    let told = texts::resent(rows.len());
+    let (kept, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_kept);
+    let stay = (!kept.is_empty()).then(|| deliver::stay_kept(kept.len()));
+    let told = [Some(texts::resent(rows.len())), stay];
+    let told = told.into_iter().flatten().collect::<Vec<_>>().join(" ");
     Ok(match rows.is_empty() {
         true => Outcome::say(told),
         false => Outcome::of(told, Effect::Retry(rows)),

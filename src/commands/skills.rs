@@ -22,7 +22,7 @@ pub(super) async fn run(context: &Context<'_>) -> String {
 fn text(agent: &Agent, skills: &Skills, role: Role) -> String {
     let own = skills.readable.iter().filter(|skill| is_own(skill)).count();
     let shared = skills.readable.len() - own;
-    let mut text = texts::skills(&agent.label(), shared, own, agent.skills.is_some());
+    let mut text = texts::skills(&agent.label(), shared, own, is_chosen(agent));
     for skill in &skills.readable {
         text.push_str(&texts::skill(&skill.name, mark(skill), &skill.description));
     }
@@ -36,6 +36,11 @@ fn text(agent: &Agent, skills: &Skills, role: Role) -> String {
         text.push_str(&texts::broken_skills(&broken));
     }
     text
+}
+
+/// Whether config.toml names skills of the agent.
+fn is_chosen(agent: &Agent) -> bool {
+    agent.skills.is_some() || !agent.denied_skills.is_empty()
 }
 
 fn is_own(skill: &Skill) -> bool {

@@ -271,6 +271,19 @@ pub const SPECS: &[Spec] = &[
         ..Spec::ASKS
     },
     Spec {
+        name: "deliver",
+        arguments: "[off | on]",
+        options: &[Argument::optional(
+            "what",
+            "keep answers back, or send them again",
+            Offers::Words(&["off", "on"]),
+        )],
+        summary: "keep answers back here, or send them again",
+        group: Group::Owners,
+        least: Role::Admin,
+        ..Spec::PLAIN
+    },
+    Spec {
         name: "reload",
         summary: "read config.toml again",
         group: Group::Owners,

@@ -119,6 +119,7 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
         services.db.read(read).await?;
     let Troubles {
         failed: undelivered,
+        kept,
         waiting,
         repeated,
         ..
@@ -130,6 +131,7 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
         failed: unsigned(failed),
         over_limit: unsigned(refused),
         undelivered: unsigned(undelivered),
+        kept: unsigned(kept),
         slow: unsigned(waiting),
         repeated: unsigned(repeated),
         unreadable: unsigned(unreadable),

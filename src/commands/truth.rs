@@ -52,6 +52,7 @@ pub(super) fn from_chat(context: &Context<'_>) -> FromChat {
     FromChat {
         pin: context.pin.cloned(),
         opened: context.opened.cloned(),
+        delivery_off: context.delivery_off.cloned(),
     }
 }
 

@@ -21,6 +21,9 @@ const MOST_NAMES: usize = 256;
 pub(crate) struct AgentTable {
     pub(crate) name: Option<String>,
     pub(crate) emoji: Option<String>,
+    pub(crate) creature: Option<String>,
+    pub(crate) vibe: Option<String>,
+    pub(crate) time_zone: Option<String>,
     pub(crate) who: Option<WhoWords>,
     pub(crate) model: Option<String>,
     pub(crate) fallback: Option<Names>,
@@ -28,13 +31,16 @@ pub(crate) struct AgentTable {
     pub(crate) max_tokens: Option<u32>,
     #[serde(deserialize_with = "word")]
     pub(crate) reasoning: Option<Reasoning>,
-    pub(crate) skills: Option<Names>,
+    pub(crate) skills: Option<SkillNames>,
     pub(crate) personality: Option<String>,
     pub(crate) system_prompt: Option<String>,
     #[serde(deserialize_with = "word")]
     pub(crate) memory: Option<MemorySwitch>,
     pub(crate) recall: Option<bool>,
     pub(crate) recall_tokens: Option<u32>,
+    pub(crate) recall_visibility: Option<Names>,
+    pub(crate) recall_kinds: Option<Names>,
+    pub(crate) recall_max_age_days: Option<u32>,
     pub(crate) read_memory_from: Option<Names>,
     pub(crate) memory_for_guests: Option<bool>,
     pub(crate) tools: ToolNames,
@@ -69,6 +75,46 @@ impl WhoWords {
         match self {
             WhoWords::One(word) => word.as_str().into(),
             WhoWords::Several(names) => names.list().into(),
+        }
+    }
+}
+
+/// `skills`: a list, or the lists `allow` and `deny`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "`skills` is a list of names, or a table with the lists `allow` and `deny`"
+)]
+pub(crate) enum SkillNames {
+    Allow(Names),
+    Lists(SkillLists),
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SkillLists {
+    pub(crate) allow: Option<Names>,
+    pub(crate) deny: Option<Names>,
+}
+
+impl SkillNames {
+    pub(crate) fn lists(self) -> SkillLists {
+        match self {
+            SkillNames::Allow(names) => SkillLists {
+                allow: Some(names),
+                deny: None,
+            },
+            SkillNames::Lists(lists) => lists,
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            SkillNames::Allow(names) => names.list().into(),
+            SkillNames::Lists(lists) => {
+                let list = |names: &Option<Names>| names.as_ref().map(|names| names.list().into());
+                inline([("allow", list(&lists.allow)), ("deny", list(&lists.deny))]).into()
+            }
         }
     }
 }
@@ -187,6 +233,9 @@ impl AgentTable {
         let words = [
             ("name", self.name.as_deref()),
             ("emoji", self.emoji.as_deref()),
+            ("creature", self.creature.as_deref()),
+            ("vibe", self.vibe.as_deref()),
+            ("time_zone", self.time_zone.as_deref()),
             ("model", self.model.as_deref()),
             ("reasoning", self.reasoning.map(Reasoning::as_str)),
             ("personality", self.personality.as_deref()),
@@ -209,6 +258,10 @@ impl AgentTable {
             [
                 ("max_tokens", self.max_tokens.map(i64::from)),
                 ("recall_tokens", self.recall_tokens.map(i64::from)),
+                (
+                    "recall_max_age_days",
+                    self.recall_max_age_days.map(i64::from),
+                ),
                 ("workspace_mb", self.workspace_mb.map(i64::from)),
             ],
         );
@@ -224,13 +277,19 @@ impl AgentTable {
             &mut table,
             [
                 ("fallback", self.fallback.as_ref().map(Names::list)),
-                ("skills", self.skills.as_ref().map(Names::list)),
+                (
+                    "recall_visibility",
+                    self.recall_visibility.as_ref().map(Names::list),
+                ),
+                ("recall_kinds", self.recall_kinds.as_ref().map(Names::list)),
                 (
                     "read_memory_from",
                     self.read_memory_from.as_ref().map(Names::list),
                 ),
             ],
         );
+        let skills = self.skills.as_ref().map(SkillNames::value);
+        put_all(&mut table, [("skills", skills)]);
         let access = self.access.as_ref().map(AccessNames::inline);
         let inner = [
             ("tools", Some(self.tools.inline())),
@@ -319,6 +378,7 @@ mod tests {
         for (shape, inner) in [
             (&schema::AGENT, None),
             (&schema::TOOL_LIMITS, Some("tools")),
+            (&schema::SKILL_LISTS, Some("skills")),
             (&schema::SIBLINGS, Some("access")),
             (&schema::AGENT_LIMITS, Some("limits")),
         ] {
@@ -348,7 +408,7 @@ mod tests {
         insta::assert_snapshot!(refused("[agents.rose]\nmax_tokens = -1"), @"line 2: invalid value: integer `-1`");
         insta::assert_snapshot!(refused("[agents.rose]\nmax_risk = \"all\""), @"line 2: this key cannot be `all`");
         insta::assert_snapshot!(refused("[agents.main]\nname = \"Rose\""), @"it has a table [agents.main], and the agent is rose");
-        insta::assert_snapshot!(refused("[agents.rose]\n[[agents.rose.skills]]\nx = 1"), @"line 2: invalid type: map");
+        insta::assert_snapshot!(refused("[agents.rose]\n[[agents.rose.skills]]\nx = 1"), @"line 2: `skills` is a list of names, or a table with the lists `allow` and `deny`");
         insta::assert_snapshot!(refused("default_agent = \"rose\""), @"line 1: unknown field `default_agent`");
         insta::assert_snapshot!(refused("[[bindings]]\nmatch = \"*\""), @"line 1: unknown field `bindings`");
         insta::assert_snapshot!(refused("[agents.rose"), @"line 1: unclosed table");
@@ -364,7 +424,7 @@ mod tests {
         let table = AgentTable {
             name: Some(evil.into()),
             system_prompt: Some(evil.into()),
-            skills: Some(Names(vec![evil.into()])),
+            skills: Some(SkillNames::Allow(Names(vec![evil.into()]))),
             ..AgentTable::default()
         };
         let text = edit::add_table("[memory]\n", &rose(), table.written()).unwrap();

@@ -9,11 +9,13 @@ use super::{
     AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned, Who,
 };
 use super::{limits, models, personality, providers, schema};
-use crate::domain::{AgentId, InvalidAgentId};
+use crate::domain::{AgentId, InvalidAgentId, Zone};
 
 const MAX_NAME_CHARS: usize = 64;
 /// An emoji can be many characters: people, skin colours and joiners.
 const MAX_EMOJI_CHARS: usize = 16;
+/// Of `creature` and `vibe`, which stand in one sentence of the prompt.
+const MAX_TRAIT_CHARS: usize = 200;
 
 /// The people of each agent, as written. They are looked up after the agents, because roles of
 /// people name agents.
@@ -24,11 +26,14 @@ pub(super) struct WrittenDoors(Vec<(AgentId, WrittenWho)>);
 struct Fields {
     name: Option<Spanned<String>>,
     emoji: Option<String>,
+    creature: Option<String>,
+    vibe: Option<String>,
     model: Option<ModelRef>,
     limits: AgentLimits,
     fallback: Vec<ModelRef>,
     settings: ModelSettings,
-    skills: Option<Vec<Spanned<String>>>,
+    zone: Zone,
+    skills: SkillLists,
     personality: Option<Spanned<String>>,
     system_prompt: Option<String>,
     memory: AgentMemory,
@@ -132,12 +137,16 @@ fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
         id,
         name: fields.name.map(|name| name.value),
         emoji: fields.emoji,
+        creature: fields.creature,
+        vibe: fields.vibe,
         who: Who::default(),
         model: fields.model,
         limits: fields.limits,
         fallback: fields.fallback,
         settings: fields.settings,
-        skills: fields.skills,
+        zone: fields.zone,
+        skills: fields.skills.allow,
+        denied_skills: fields.skills.deny,
         personality: fields.personality,
         system_prompt: fields.system_prompt,
         memory: fields.memory,
@@ -151,10 +160,13 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
     Fields {
         name: line(section, "name", MAX_NAME_CHARS),
         emoji: line(section, "emoji", MAX_EMOJI_CHARS).map(|emoji| emoji.value),
+        creature: line(section, "creature", MAX_TRAIT_CHARS).map(|text| text.value),
+        vibe: line(section, "vibe", MAX_TRAIT_CHARS).map(|text| text.value),
         model: providers::model(section, "model", provider_names),
         limits: limits::agent(section),
         fallback: models::fallback(section, provider_names),
         settings: models::settings(section),
+        zone: zone(section).unwrap_or_default(),
         skills: skills(section),
         personality: personality::personality(section),
         system_prompt: personality::system_prompt(section),
@@ -166,10 +178,53 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
     }
 }
 
-/// Each name once. A broken list counts as absent, hence as the whole pool, but a config with a
-/// problem is never used.
-fn skills(section: &Section<'_>) -> Option<Vec<Spanned<String>>> {
-    let list = section.list("skills", |value| match value.get_ref().as_str() {
+fn zone(section: &Section<'_>) -> Option<Zone> {
+    let name = section.text("time_zone")?;
+    let zone = Zone::named(name.value.trim());
+    if zone.is_none() {
+        let problem = Problem::new(
+            name.span,
+            format!("no time zone is called `{}`", name.value),
+        )
+        .label("not in the list of time zones")
+        .help("write a continent and a city, such as `Europe/Vienna`, or `UTC`");
+        section.problems.note(problem);
+    }
+    zone
+}
+
+/// `skills` of an agent. `["invoices"]` is short for `{ allow = ["invoices"] }`.
+#[derive(Default)]
+struct SkillLists {
+    allow: Option<Vec<Spanned<String>>>,
+    deny: Vec<String>,
+}
+
+/// A broken list counts as absent, hence as the whole pool, but a config with a problem is never
+/// used.
+fn skills(section: &Section<'_>) -> SkillLists {
+    let is_table = section
+        .value("skills")
+        .is_some_and(|value| value.get_ref().as_table().is_some());
+    if !is_table {
+        return SkillLists {
+            allow: skill_names(section, "skills"),
+            deny: Vec::new(),
+        };
+    }
+    let lists = section.section("skills", &schema::SKILL_LISTS);
+    lists.map_or_else(SkillLists::default, |lists| {
+        let denied = skill_names(&lists, "deny").unwrap_or_default();
+        SkillLists {
+            allow: skill_names(&lists, "allow"),
+            deny: denied.into_iter().map(|name| name.value).collect(),
+        }
+    })
+}
+
+/// Each name once.
+fn skill_names(section: &Section<'_>, key: &str) -> Option<Vec<Spanned<String>>> {
+    let list = section.list(key, |value| match value.get_ref().as_str() {
         Some(name) => Ok(Spanned {
             value: name.to_owned(),
             span: value.span(),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, LogFormat, LogLevel,
+    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, LogFormat, LogLevel, MemoryKind,
     MemorySwitch, MetricsAccess, ModelRef, ProviderKind, Quote, Reasoning, Risk, Rotate, Switch,
     TransportMode, Visibility,
 };
@@ -71,6 +71,7 @@ choices! {
     Visibility { Person = "person", Place = "place", Private = "private", Global = "global" }
     DefaultVisibility { Apart = "apart", Private = "private", Global = "global" }
     MemorySwitch { On = "on", Off = "off" }
+    MemoryKind { Memory = "memory", Note = "note", File = "file" }
     AfterUntrusted { Label = "label", Refuse = "refuse" }
     Risk { Look = "look", Change = "change", Reach = "reach" }
     LogFormat { Text = "text", Json = "json" }

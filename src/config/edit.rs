@@ -29,6 +29,8 @@ pub(crate) use error::EditError;
 pub(crate) struct NewAgent {
     pub name: Option<String>,
     pub emoji: Option<String>,
+    pub creature: Option<String>,
+    pub vibe: Option<String>,
     pub model: Option<String>,
     pub skills: Option<Vec<String>>,
 }
@@ -63,6 +65,8 @@ fn agent_table(id: &AgentId, agent: &NewAgent) -> String {
     for (key, text) in [
         ("name", &agent.name),
         ("emoji", &agent.emoji),
+        ("creature", &agent.creature),
+        ("vibe", &agent.vibe),
         ("model", &agent.model),
     ] {
         if let Some(text) = text {

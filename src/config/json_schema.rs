@@ -113,6 +113,7 @@ fn plain(documented: &Documented, key: &Key) -> Value {
     match key.kind {
         Kind::LikeExample => in_json(key.example).map_or_else(|| json!({}), |value| like(&value)),
         Kind::Word(words) => json!({ "enum": words() }),
+        Kind::Words(words) => json!({ "type": "array", "items": { "enum": words() } }),
         Kind::AtLeast(least) => whole_number(least),
         Kind::Between(least, most) => {
             json!({ "type": "number", "minimum": least, "maximum": most })
@@ -120,6 +121,13 @@ fn plain(documented: &Documented, key: &Key) -> Value {
         Kind::Money => json!({ "type": "number", "minimum": 0, "maximum": 1_000_000_000 }),
         Kind::SwitchOrList => json!({ "anyOf": [{ "type": "boolean" }, texts] }),
         Kind::TextOrList => json!({ "anyOf": [{ "type": "string" }, texts] }),
+        Kind::ListOrLists => json!({
+            "anyOf": [texts, {
+                "type": "object",
+                "additionalProperties": false,
+                "properties": { "allow": texts, "deny": texts },
+            }],
+        }),
         Kind::Ids => json!({
             "type": "array",
             "items": {

@@ -2,7 +2,7 @@
 
 use super::declared::DeclaredAgents;
 use super::reader::{Problems, Section};
-use super::{AgentMemory, MemorySwitch, Problem, Spanned, items};
+use super::{AgentMemory, MemorySwitch, Problem, RecallFilter, Spanned, items};
 use crate::domain::{AgentId, nearest};
 
 /// The names in an agent's `read_memory_from`.
@@ -20,6 +20,11 @@ pub(super) fn of_agent(section: &Section<'_>) -> AgentMemory {
         recall_tokens: section
             .count("recall_tokens")
             .unwrap_or(default.recall_tokens),
+        recall_filter: RecallFilter {
+            visibility: section.choices("recall_visibility"),
+            kinds: section.choices("recall_kinds"),
+            max_age_days: section.at_least_one("recall_max_age_days"),
+        },
         read_from: Vec::new(),
         for_guests: section
             .boolean("memory_for_guests")

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use crate::domain::{AgentId, PersonId, Platform, Role};
+use crate::domain::{AgentId, PersonId, Platform, Role, Zone};
 
 mod address;
 mod admin;
@@ -57,7 +57,7 @@ mod twice;
 mod tests;
 
 pub use admin::{Admin, MetricsAccess};
-pub(crate) use agent_table::{AgentTable, Names, WhoWords};
+pub(crate) use agent_table::{AgentTable, Names, SkillLists, SkillNames, WhoWords};
 pub use currency::Currency;
 pub use documented::{Documented, Shown};
 pub use file::{LoadError, draft, load};
@@ -367,6 +367,10 @@ pub struct AgentSpec {
     /// Absent: the id with a capital letter.
     pub name: Option<String>,
     pub emoji: Option<String>,
+    /// A kind of being, such as `hedgehog`.
+    pub creature: Option<String>,
+    /// The agent's manner in a few words.
+    pub vibe: Option<String>,
     /// The people who may use the agent.
     pub who: Who,
     pub model: Option<ModelRef>,
@@ -374,8 +378,12 @@ pub struct AgentSpec {
     /// Asked in this order when the model cannot answer.
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
+    /// The machine's unless the table names one.
+    pub zone: Zone,
     /// Allowed skills; absent is the whole pool. The room `agents` checks whether they exist.
     pub skills: Option<Vec<Spanned<String>>>,
+    /// Skills withheld from the agent, also ones that do not exist yet.
+    pub denied_skills: Vec<String>,
     /// The file in place of SOUL.md, seen from the agent's folder. The room `agents` checks whether
     /// the file exists.
     pub personality: Option<Spanned<String>>,
@@ -409,6 +417,27 @@ pub enum Visibility {
     Global,
 }
 
+/// The memories that are looked up before an agent answers. The default is all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecallFilter {
+    /// Empty: all.
+    pub visibility: Vec<Visibility>,
+    /// Empty: all.
+    pub kinds: Vec<MemoryKind>,
+    pub max_age_days: Option<u32>,
+}
+
+/// Where a memory is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// Saved on its own.
+    Memory,
+    /// In the notes of a day.
+    Note,
+    /// In MEMORY.md.
+    File,
+}
+
 /// The visibility of memories saved without any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DefaultVisibility {
@@ -435,6 +464,8 @@ pub struct AgentMemory {
     pub recall: bool,
     /// Size of the memories in the prompt.
     pub recall_tokens: u32,
+    /// Narrows the memories that are looked up.
+    pub recall_filter: RecallFilter,
     /// Agents whose memories this agent sees too.
     pub read_from: Vec<AgentId>,
     /// Whether guests may learn of MEMORY.md, daily notes, private memories and USER.md.
@@ -631,6 +662,7 @@ impl Default for AgentMemory {
             switch: MemorySwitch::On,
             recall: true,
             recall_tokens: 1000,
+            recall_filter: RecallFilter::default(),
             read_from: Vec::new(),
             for_guests: true,
         }
@@ -655,12 +687,16 @@ impl AgentSpec {
             id,
             name: None,
             emoji: None,
+            creature: None,
+            vibe: None,
             who: Who::default(),
             model: None,
             fallback: Vec::new(),
             settings: ModelSettings::default(),
             limits: AgentLimits::default(),
+            zone: Zone::default(),
             skills: None,
+            denied_skills: Vec::new(),
             personality: None,
             system_prompt: None,
             memory: AgentMemory::default(),

@@ -151,6 +151,28 @@ impl<'a> Section<'a> {
         choice
     }
 
+    /// A list of words, each once. Absent and empty are the same.
+    pub(super) fn choices<T: Choice + PartialEq>(&self, name: &str) -> Vec<T> {
+        let words = self.list(name, |value| {
+            let Some(word) = value.get_ref().as_str() else {
+                return Err(wrong_type("a word", value, "text in quotes"));
+            };
+            let text = Spanned {
+                value: word.to_owned(),
+                span: value.span(),
+            };
+            let choice = word.parse::<T>().ok();
+            choice.ok_or_else(|| wrong_choice(name, &text, &T::words()))
+        });
+        let mut choices = Vec::new();
+        for choice in words.map(|words| words.value).unwrap_or_default() {
+            if !choices.contains(&choice) {
+                choices.push(choice);
+            }
+        }
+        choices
+    }
+
     /// Notes a word that is not among those of a key.
     pub(super) fn refuse_word(&self, name: &str, text: &Spanned<String>, words: &[&str]) {
         self.problems.note(wrong_choice(name, text, words));

@@ -4,9 +4,9 @@
 
 use super::choices::Choice;
 use super::{
-    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, LogFormat, LogLevel,
+    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, LogFormat, LogLevel, MemoryKind,
     MemorySwitch, MetricsAccess, ProviderKind, Quote, Reasoning, Risk, Rotate, Switch,
-    TransportMode,
+    TransportMode, Visibility,
 };
 use crate::domain::{Platform, Role};
 
@@ -33,6 +33,8 @@ pub(super) enum Kind {
     LikeExample,
     /// A word from a short list.
     Word(fn() -> Vec<&'static str>),
+    /// A list of such words.
+    Words(fn() -> Vec<&'static str>),
     /// A whole number from here on.
     AtLeast(u32),
     /// A number between these two.
@@ -42,6 +44,8 @@ pub(super) enum Kind {
     SwitchOrList,
     /// A text or a list of texts.
     TextOrList,
+    /// A list of texts, or a table with the lists `allow` and `deny`.
+    ListOrLists,
     /// Numbers, with or without quotes.
     Ids,
     /// A text or the place of a secret.
@@ -78,6 +82,10 @@ impl Key {
 
     const fn word<T: Choice>(self) -> Self {
         self.kind(Kind::Word(T::words))
+    }
+
+    const fn words<T: Choice>(self) -> Self {
+        self.kind(Kind::Words(T::words))
     }
 
     /// Whether the key is written as a section.
@@ -370,6 +378,8 @@ pub(super) const SIBLINGS: Shape = Shape {
 pub(super) const SHARED_PATH: Shape = Shape {
     name: "a shared folder",
     keys: &[
+        nothing("path", r#""/srv/handbook""#),
+        default("max_mb", "500").kind(Kind::AtLeast(1)),
         nothing("read", r#"["rose"]"#),
         nothing("write", r#"["main"]"#),
     ],
@@ -388,18 +398,24 @@ pub(super) const AGENT: Shape = Shape {
     keys: &[
         nothing("name", r#""Rose""#),
         nothing("emoji", r#""🌹""#),
+        nothing("creature", r#""hedgehog""#),
+        nothing("vibe", r#""warm, a little dry""#),
+        nothing("time_zone", r#""Europe/Vienna""#),
         nothing("who", r#""member""#).kind(Kind::TextOrList),
         nothing("model", r#""openai/gpt-5.4""#),
         nothing("fallback", r#"["anthropic/claude-opus-4.6"]"#),
         nothing("temperature", "0.7").kind(Kind::Between(0.0, MAX_TEMPERATURE)),
         nothing("max_tokens", "4096").kind(Kind::AtLeast(1)),
         nothing("reasoning", r#""low""#).word::<Reasoning>(),
-        nothing("skills", r#"["invoices"]"#),
+        nothing("skills", r#"["invoices"]"#).kind(Kind::ListOrLists),
         nothing("personality", r#""night.md""#),
         nothing("system_prompt", r#""Prices are in euros.""#),
         default("memory", r#""off""#).word::<MemorySwitch>(),
         default("recall", "false"),
         default("recall_tokens", "1000"),
+        nothing("recall_visibility", r#"["person", "place"]"#).words::<Visibility>(),
+        nothing("recall_kinds", r#"["memory", "note"]"#).words::<MemoryKind>(),
+        nothing("recall_max_age_days", "90").kind(Kind::AtLeast(1)),
         nothing("read_memory_from", r#"["main"]"#),
         default("memory_for_guests", "false"),
         nothing("tools", r#"{ deny = ["web_fetch"] }"#),
@@ -412,6 +428,15 @@ pub(super) const AGENT: Shape = Shape {
             "limits",
             "{ tokens_per_day = 1_000_000, turns_per_minute = 20 }",
         ),
+    ],
+};
+
+/// The long form of `skills`, which mostly is a list.
+pub(super) const SKILL_LISTS: Shape = Shape {
+    name: "`skills`",
+    keys: &[
+        nothing("allow", r#"["invoices"]"#),
+        nothing("deny", r#"["invoices"]"#),
     ],
 };
 

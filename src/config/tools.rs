@@ -2,6 +2,7 @@
 //! `[access.tools]`, and the keys of an agent's table. The room `tools` checks the names of tools.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use super::declared::DeclaredAgents;
 use super::reader::{Section, suggest};
@@ -52,10 +53,14 @@ pub struct Ceilings {
     pub owner: Risk,
 }
 
-/// A folder of the home, `shared/<name>`.
+/// A folder that agents share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedPath {
     pub name: String,
+    /// A folder outside the home; absent: `shared/<name>` in the home. The room `agents` checks
+    /// whether the folder may be opened.
+    pub path: Option<Spanned<PathBuf>>,
+    pub max_mb: u32,
     pub agents: Siblings,
 }
 
@@ -93,6 +98,8 @@ pub struct AgentTools {
 }
 
 const WORKSPACE_MB: u32 = 500;
+/// How much a shared folder may hold.
+const SHARED_MB: u32 = 500;
 
 impl Default for AgentTools {
     fn default() -> Self {
@@ -219,15 +226,19 @@ fn profiles(top: &Section<'_>) -> BTreeMap<String, RiskProfile> {
 fn shared(top: &Section<'_>, declared: &DeclaredAgents) -> Vec<SharedPath> {
     let mut shared = Vec::new();
     for named in top.named("shared_paths") {
-        let agents = named
-            .section(&schema::SHARED_PATH)
-            .map(|section| names(&section))
-            .unwrap_or_default();
+        let section = named.section(&schema::SHARED_PATH);
+        let agents = section.as_ref().map(names).unwrap_or_default();
         let agents = agents.find(declared, None, top);
+        let path = section.as_ref().and_then(outside_path);
+        let max_mb = section
+            .as_ref()
+            .and_then(|section| section.at_least_one("max_mb"));
         // A folder's name has the form of an agent's id, so that a path has a single meaning.
         if AgentId::parse(&named.name.value).is_ok() {
             shared.push(SharedPath {
                 name: named.name.value,
+                path,
+                max_mb: max_mb.unwrap_or(SHARED_MB),
                 agents,
             });
         } else {
@@ -235,6 +246,21 @@ fn shared(top: &Section<'_>, declared: &DeclaredAgents) -> Vec<SharedPath> {
         }
     }
     shared
+}
+
+fn outside_path(section: &Section<'_>) -> Option<Spanned<PathBuf>> {
+    let text = section.text("path")?;
+    if !Path::new(&text.value).is_absolute() {
+        let problem = Problem::new(text.span, "`path` is not a whole path")
+            .label("expected a path that begins with /")
+            .help("write the folder's whole path, or leave `path` out for a folder in the home");
+        section.problems.note(problem);
+        return None;
+    }
+    Some(Spanned {
+        value: PathBuf::from(text.value),
+        span: text.span,
+    })
 }
 
 fn ceilings(section: &Section<'_>) -> Ceilings {

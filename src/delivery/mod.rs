@@ -337,6 +337,20 @@ impl Delivery {
         Ok(())
     }
 
+    /// Sends the rows of a place that wait without a sender, such as kept answers. If they cannot be
+    /// counted, the next start sends them.
+    pub(crate) async fn send_waiting(&self, place: &SessionKey) {
+        match self.inner.db.read(outbox::open_places).await {
+            Ok(open) => {
+                let here = open.into_iter().filter(|(open, _)| open == place);
+                here.for_each(|(place, rows)| self.submit(&place, rows));
+            }
+            Err(error) => {
+                tracing::error!(session = %place, "kept answers wait for the next start: {error}");
+            }
+        }
+    }
+
     /// Sends the rows that wait for a platform, after the platform was off.
     async fn resume_platform(&self, platform: Platform) -> Result<(), StoreError> {
         let open = self.inner.db.read(outbox::open_places).await?;

@@ -10,6 +10,7 @@ use super::verdict::{Again, NEVER_CONFIRMED, Pause, Rest};
 use super::{preview_messages, retry_after, undelivered};
 use crate::channels::{Part, Ticket};
 use crate::domain::{AgentUid, Destination, MessageId, SessionKey};
+use crate::routing::delivery_off;
 use crate::routing::places::{self, PlaceId};
 use crate::storage::{StoreError, part};
 
@@ -254,8 +255,44 @@ pub(crate) fn insert_answer(
             now
         ])?;
     }
-    Ok(rows.len() + surplus.len())
+    match keep_back(tx, answer.to.place(), first)? {
+        true => Ok(0),
+        false => Ok(rows.len() + surplus.len()),
+    }
 }
+
+/// Writes further rows with an agent's words, such as files. Returns the number of rows to send.
+pub(crate) fn insert_of_agent(
+    tx: &Transaction<'_>,
+    rows: &[Draft],
+    source: Source,
+    now: i64,
+) -> rusqlite::Result<usize> {
+    let ids = insert_numbered(tx, rows, source, now)?;
+    match (ids.first(), rows.first()) {
+        (Some(first), Some(row)) if keep_back(tx, row.to.place(), *first)? => Ok(0),
+        _ => Ok(rows.len()),
+    }
+}
+
+/// Keeps the newest rows of a place from `first` on as undelivered, if delivery is off there. Returns
+/// whether it is.
+fn keep_back(tx: &Transaction<'_>, place: &SessionKey, first: i64) -> rusqlite::Result<bool> {
+    if !delivery_off::is_off(tx, place)? {
+        return Ok(false);
+    }
+    let sql = "UPDATE outbox SET state = 'failed', error = ?3 WHERE id >= ?1 AND place_id = ?2";
+    tx.prepare_cached(sql)?
+        .execute(params![first, places::id(tx, place)?, DELIVERY_IS_OFF])?;
+    Ok(true)
+}
+
+/// The reason of rows that are kept until delivery is on.
+pub(super) const DELIVERY_IS_OFF: &str = "delivery is off here";
+
+/// Rows that are kept because delivery is off in their place.
+pub(super) const IS_KEPT: &str = "outbox.state = 'failed' AND outbox.error = 'delivery is off here'
+     AND outbox.place_id IN (SELECT place_id FROM delivery_off)";
 
 /// A reply to a command that no call was made for. `?3` is the message that is being answered.
 const UNTRIED_COMMAND: &str =
@@ -688,6 +725,8 @@ pub(crate) fn forget_targets(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::
 pub(crate) struct Troubles {
     /// Rows given up.
     pub failed: i64,
+    /// Rows kept because delivery is off in their place.
+    pub kept: i64,
     /// Rows waiting for longer than a minute, and still tried.
     pub waiting: i64,
     /// The oldest waiting row: its place, and the reason of the wait, if known.
@@ -697,14 +736,16 @@ pub(crate) struct Troubles {
 }
 
 pub(crate) fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Troubles> {
-    let count = |sql| connection.query_row(sql, [], |row| row.get(0));
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let kept = count(&format!("SELECT count(*) FROM outbox WHERE {IS_KEPT}"))?;
     let long = "FROM outbox WHERE state IN ('waiting', 'sending') AND created_at < ?1";
     let since = now - LONG_WAIT_MS;
     let oldest = format!(
         "SELECT (SELECT key FROM places WHERE places.id = place_id), error {long} ORDER BY id LIMIT 1"
     );
     Ok(Troubles {
-        failed: count("SELECT count(*) FROM outbox WHERE state = 'failed'")?,
+        failed: count("SELECT count(*) FROM outbox WHERE state = 'failed'")? - kept,
+        kept,
         waiting: connection.query_row(&format!("SELECT count(*) {long}"), [since], |row| {
             row.get(0)
         })?,

@@ -15,7 +15,8 @@ use tracing::Instrument;
 use super::preview::Previewer;
 use super::{Inner, Outlet};
 use crate::channels::{Medium, Progress, Question, SendError, Streaming, followed_by};
-use crate::domain::{Destination, TurnEvent};
+use crate::domain::{Destination, SessionKey, TurnEvent};
+use crate::routing::delivery_off;
 
 /// A quicker answer needs no typing sign.
 const FIRST_SIGN_AFTER: Duration = Duration::from_millis(150);
@@ -49,7 +50,10 @@ impl ProgressHandle {
         let (events, receiver) = mpsc::channel(QUEUE);
         let shown = inner.clone();
         let showing = async move {
-            if let Some(outlet) = shown.outlet_of(answer.to.place()) {
+            let outlet = shown.outlet_of(answer.to.place());
+            if let Some(outlet) = outlet
+                && is_wanted(&shown, answer.to.place()).await
+            {
                 let is_visible = AtomicBool::new(false);
                 show(
                     Scene {
@@ -78,6 +82,19 @@ impl ProgressHandle {
         drop(self.events);
         drop(self.task.await);
     }
+}
+
+/// Where delivery is off, nothing of an answer is shown. Neither is where that cannot be looked up.
+/// In the terminal delivery is always on.
+async fn is_wanted(inner: &Inner, place: &SessionKey) -> bool {
+    if matches!(place, SessionKey::Local { .. }) {
+        return true;
+    }
+    let place = place.clone();
+    let read = inner
+        .db
+        .read(move |connection| delivery_off::is_off(connection, &place));
+    matches!(read.await, Ok(false))
 }
 
 /// A turn's answer, and the channel to the people waiting for the answer.

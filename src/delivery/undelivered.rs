@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Row, Transaction, params};
 
+use super::outbox::{DELIVERY_IS_OFF, IS_KEPT};
 use crate::domain::SessionKey;
 use crate::routing::places;
 
@@ -27,6 +28,8 @@ pub struct Undelivered {
     pub created_at: i64,
     /// A retry is already asked for: the next start sends the row again.
     pub retry_at_start: bool,
+    /// Kept because delivery is off in the place; sent once it is on.
+    pub is_kept: bool,
 }
 
 /// When rows are sent again.
@@ -40,10 +43,10 @@ pub(crate) enum When {
 
 /// Oldest first.
 pub(crate) fn list(connection: &Connection, which: &Which) -> rusqlite::Result<Vec<Undelivered>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT outbox.id, key, kind, coalesce(error, ''), outbox.created_at, retry_at_start
-         FROM outbox JOIN places ON places.id = place_id WHERE state = 'failed' ORDER BY outbox.id",
-    )?;
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT outbox.id, key, kind, coalesce(error, ''), outbox.created_at, retry_at_start, {IS_KEPT}
+         FROM outbox JOIN places ON places.id = place_id WHERE state = 'failed' ORDER BY outbox.id"
+    ))?;
     let rows = statement
         .query_map([], undelivered)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
@@ -65,6 +68,7 @@ fn undelivered(row: &Row<'_>) -> rusqlite::Result<Option<Undelivered>> {
         error: row.get(3)?,
         created_at: row.get(4)?,
         retry_at_start: row.get(5)?,
+        is_kept: row.get(6)?,
     }))
 }
 
@@ -80,7 +84,8 @@ impl Which {
     }
 }
 
-/// Puts failed rows back into the queue with fresh counters. Only `repeated` keeps its value.
+/// Puts failed rows back into the queue with fresh counters. Only `repeated` keeps its value. Rows
+/// that are kept stay kept.
 pub(crate) fn retry(
     tx: &Transaction<'_>,
     rows: &[Undelivered],
@@ -97,7 +102,17 @@ pub(crate) fn retry(
     };
     let mut statement = tx.prepare_cached(sql)?;
     rows.iter()
+        .filter(|row| !row.is_kept)
         .try_for_each(|row| statement.execute(params![row.id, now]).map(drop))
+}
+
+/// Puts the rows of a place that were kept back into the queue, when delivery is on again.
+pub(crate) fn release(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<()> {
+    let sql = "UPDATE outbox SET state = 'waiting', error = NULL, retry_at_start = 0, created_at = ?3
+               WHERE state = 'failed' AND error = ?2 AND place_id = (SELECT id FROM places WHERE key = ?1)";
+    tx.prepare_cached(sql)?
+        .execute(params![place.to_string(), DELIVERY_IS_OFF, now])
+        .map(drop)
 }
 
 /// Deletes rows for good. Safe beside a running gateway, because the gateway does not touch failed
@@ -118,10 +133,11 @@ pub(super) fn retry_asked(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()
     retry(tx, &asked, When::Now, now)
 }
 
-/// The number of rows per place.
+/// The number of rows per place that a retry sends.
 pub(crate) fn by_place(rows: &[Undelivered]) -> BTreeMap<SessionKey, usize> {
     let mut counts = BTreeMap::new();
     rows.iter()
+        .filter(|row| !row.is_kept)
         .for_each(|row| *counts.entry(row.place.clone()).or_default() += 1);
     counts
 }

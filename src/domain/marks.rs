@@ -14,8 +14,9 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use chrono::{DateTime, Local, NaiveDate};
+use chrono::NaiveDate;
 
+use super::Zone;
 use super::said::{Around, Author, MemoryMark, Said, Source, Voice};
 
 /// No character becomes one of these by Unicode normalization, and hardly any text has them.
@@ -40,9 +41,11 @@ const SEPARATOR: &str = "\n\n";
 const MAX_NAME_CHARS: usize = 64;
 
 /// Writes marks with the secret word of an agent. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Marks {
     word: Arc<str>,
+    /// Of the times in marks.
+    zone: Zone,
 }
 
 /// Words that passed a [`Marks`]: escaped, with the marks of their sources.
@@ -72,7 +75,13 @@ impl Marks {
         });
         Marks {
             word: word.collect::<String>().into(),
+            zone: Zone::default(),
         }
+    }
+
+    /// Marks with times of this zone.
+    pub fn in_zone(self, zone: Zone) -> Self {
+        Marks { zone, ..self }
     }
 
     /// The rules for a model about marks and roles.
@@ -272,9 +281,7 @@ impl Writer<'_> {
 
     /// The time of day, after the day and the zone wherever the day is another.
     fn time(&mut self, at: i64) -> String {
-        let at = DateTime::from_timestamp_millis(at)
-            .unwrap_or_default()
-            .with_timezone(&Local);
+        let at = self.marks.zone.at(at);
         let day = at.date_naive();
         if self.day.replace(day) == Some(day) {
             at.format("%H:%M").to_string()

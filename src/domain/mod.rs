@@ -11,6 +11,7 @@ mod role;
 mod said;
 mod session_key;
 mod user_error;
+mod zone;
 
 pub use extras::{Attachment, Extras, FileRef, Internal, Note, ReplyHandle, Together};
 pub use ids::{
@@ -26,3 +27,4 @@ pub use role::Role;
 pub use said::{Around, Author, MemoryMark, Said, Source, Voice};
 pub use session_key::{InvalidSessionKey, SessionKey};
 pub use user_error::{UserError, nearest};
+pub use zone::Zone;

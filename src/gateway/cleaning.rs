@@ -184,6 +184,7 @@ mod tests {
         "agents",
         "chat_aliases",
         "chat_waits",
+        "delivery_off",
         "discord_commands",
         "discord_heard",
         "discord_seen",

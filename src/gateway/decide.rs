@@ -218,7 +218,11 @@ async fn admit(
         return replies::refuse_pace(state, &in_hand.accepted, told).await;
     }
     let Resolved {
-        route, pin, opened, ..
+        route,
+        pin,
+        opened,
+        delivery_off,
+        ..
     } = &answer.resolved;
     let context = Context {
         closed: answer.not_for_you(),
@@ -230,6 +234,7 @@ async fn admit(
         route,
         pin: pin.as_ref(),
         opened: opened.as_ref(),
+        delivery_off: delivery_off.as_ref(),
         is_open: answer.is_open,
     };
     in_hand.accepted.role = role;

@@ -67,7 +67,7 @@ pub(super) async fn carry_out(
     let (id, inbound, effect) = (accepted.id, accepted.inbound.clone(), outcome.effect);
     let (changes_pin, changes_model) = (effect.changes_pin(), effect.changes_model());
     let (retried, called_off) = (effect.retried(), effect.called_off());
-    let (forgets, decides) = (effect.forgets(), effect.decides());
+    let (forgets, decides, releases) = (effect.forgets(), effect.decides(), effect.releases());
     let put_out = effect
         .put_out()
         .map(|(person, name)| Person::new(name, person));
@@ -126,6 +126,10 @@ pub(super) async fn carry_out(
     retried
         .iter()
         .for_each(|(place, rows)| state.delivery.submit(place, *rows));
+    if releases {
+        let place = &accepted.inbound.origin.key;
+        state.delivery.send_waiting(place).await;
+    }
     if forgets {
         state.removals.note();
     }

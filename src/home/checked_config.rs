@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::folder::Home;
 use super::registry::registry;
+use crate::agents::files::outside;
 use crate::agents::{AgentRows, Registry, check_personalities, skills};
 use crate::config::{self, Config, Draft, LoadError, Report, Secrets};
 use crate::routing::Table;
@@ -45,11 +46,12 @@ impl CheckedConfig {
     }
 }
 
-/// Checks a draft from every side: routing, skills, personalities, tools.
+/// Checks a draft from every side: routing, skills, shared folders, personalities, tools.
 pub fn check(mut draft: Draft, home: &Path) -> Result<(Config, Table), Report> {
     let (table, problems) = Table::build(&draft.config);
     draft.problems.extend(problems);
     draft.problems.extend(skills::check(&draft.config, home));
+    draft.problems.extend(outside::check(&draft.config, home));
     draft
         .problems
         .extend(check_personalities(&draft.config, home));

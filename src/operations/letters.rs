@@ -21,6 +21,7 @@ pub(super) async fn retry(
     actor: &Actor,
     which: Which,
 ) -> Result<Retried, Refusal> {
+    let is_any = matches!(which, Which::All);
     let (by, when) = (
         actor.clone(),
         match operations.live {
@@ -30,16 +31,21 @@ pub(super) async fn retry(
     );
     let write = move |tx: &Transaction<'_>| {
         let rows = undelivered::list(tx, &which)?;
+        // Where delivery is off, messages are kept until it is switched on again.
+        let (kept, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_kept);
         undelivered::retry(tx, &rows, when, now_ms())?;
         if !rows.is_empty() {
             let change = Change::new(Action::Retry).about(counted(rows.len()));
             audit::note(tx, &by, &change, now_ms())?;
         }
-        Ok(rows)
+        Ok((rows, kept.len()))
     };
-    let rows = operations.db.write(write).await?;
+    let (rows, kept) = operations.db.write(write).await?;
+    if rows.is_empty() && kept > 0 {
+        return Err(all_kept(kept));
+    }
     if rows.is_empty() {
-        return Err(nothing_like_that());
+        return Err(nothing_like_that(is_any));
     }
     if let Some(live) = &operations.live {
         undelivered::by_place(&rows)
@@ -58,7 +64,7 @@ pub(super) async fn drop_for_good(
     actor: &Actor,
     which: Which,
 ) -> Result<usize, Refusal> {
-    let by = actor.clone();
+    let (by, is_any) = (actor.clone(), matches!(which, Which::All));
     let write = move |tx: &Transaction<'_>| {
         let rows = undelivered::list(tx, &which)?;
         undelivered::forget(tx, &rows)?;
@@ -69,7 +75,7 @@ pub(super) async fn drop_for_good(
         Ok(rows.len())
     };
     match operations.db.write(write).await? {
-        0 => Err(nothing_like_that()),
+        0 => Err(nothing_like_that(is_any)),
         count => Ok(count),
     }
 }
@@ -81,7 +87,21 @@ fn counted(count: usize) -> String {
     }
 }
 
-fn nothing_like_that() -> Refusal {
-    Refusal::failed("no undelivered message is meant by this")
+/// Messages of places where delivery is off.
+fn all_kept(kept: usize) -> Refusal {
+    let are = if kept == 1 { "is" } else { "are" };
+    let messages = counted(kept);
+    Refusal::failed(format!(
+        "{messages} {are} kept, because delivery is off in their place"
+    ))
+    .hint("`/deliver on` there sends what is kept")
+}
+
+/// `is_any`: all messages were meant.
+fn nothing_like_that(is_any: bool) -> Refusal {
+    if is_any {
+        return Refusal::failed("there are no undelivered messages");
+    }
+    Refusal::failed("no undelivered message has this number or place")
         .hint("`parlor failed` lists undelivered messages")
 }

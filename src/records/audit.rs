@@ -76,6 +76,8 @@ pub(crate) enum Action {
     Forget,
     Retry,
     Drop,
+    /// Delivery switched off or on in a place.
+    Deliver,
 }
 
 impl Action {
@@ -108,6 +110,7 @@ impl Action {
             Action::Forget => "forget",
             Action::Retry => "retry",
             Action::Drop => "drop",
+            Action::Deliver => "deliver",
         }
     }
 }

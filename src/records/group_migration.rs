@@ -56,7 +56,12 @@ const MOVED: [(&str, &str); 11] = [
     ("audit", "place_id"),
 ];
 /// Tables with at most one row of a kind for a place. The row of the new place wins.
-const REPLACED: [&str; 3] = ["model_overrides", "openings", "pause_notices"];
+const REPLACED: [&str; 4] = [
+    "model_overrides",
+    "openings",
+    "pause_notices",
+    "delivery_off",
+];
 
 /// Merges both rows of a place.
 fn merge(tx: &Transaction<'_>, twin: Twin) -> rusqlite::Result<()> {

@@ -14,6 +14,12 @@ use crate::turn::Charge;
 
 /// Ended subagents are kept this long, for people looking back.
 pub(crate) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// The end of a subagent is told to its parent within this time, or not at all: later it would be
+/// out of date in a conversation about something else. The transcript keeps its line.
+pub(crate) const TOLD_WITHIN_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// Files in an announcement, and the length of a path in characters.
+const MOST_ARTIFACTS: usize = 32;
+const MAX_PATH_CHARS: usize = 256;
 
 /// A subagent asked for by a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +45,9 @@ pub(crate) struct Subagent {
     pub(crate) addresses: Addresses,
     /// The tools the subagent is limited to.
     pub(crate) tools: Option<Vec<String>>,
+    /// A short name of the task.
+    pub(crate) label: Option<String>,
+    pub(crate) tags: Vec<String>,
     pub(crate) max_steps: u32,
     pub(crate) then: OnFinish,
     /// The number of agents the work went through.
@@ -67,6 +76,8 @@ pub(crate) struct End {
     pub(crate) used: Charge,
     /// What the subagent has read.
     pub(crate) read: Labels,
+    /// Files that the subagent has written, as it names them.
+    pub(crate) artifacts: Vec<String>,
 }
 
 /// A subagent with its row.
@@ -139,8 +150,12 @@ impl SubagentRow {
         json!({
             "v": 1,
             "kind": "run",
+            "status": end.state.as_str(),
+            "label": subagent.label,
+            "tags": subagent.tags,
             "task": subagent.task,
             "result": end.result,
+            "artifacts": end.artifacts,
             "source": { "agent": self.agent_id.as_str(), "session": subagent.session.to_string() },
             "stats": {
                 "steps": end.used.steps, "input_tokens": input_tokens, "output_tokens": output_tokens,
@@ -161,8 +176,8 @@ pub(crate) fn insert(
 ) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO subagents (run, relation, place_id, inbox_id, agent_uid, parent_place_id, parent_inbox_id, parent_uid, person, role,
-                                task, tools, max_steps, on_finish, hop, trace, started_at, labels, addresses)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) ON CONFLICT DO NOTHING",
+                                task, tools, max_steps, on_finish, hop, trace, started_at, labels, addresses, label, tags)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) ON CONFLICT DO NOTHING",
     )?;
     let inserted = statement.execute(params![
         subagent.run,
@@ -187,6 +202,8 @@ pub(crate) fn insert(
         subagent.started_at,
         subagent.labels.bits(),
         json!(subagent.addresses).to_string(),
+        subagent.label,
+        json!(subagent.tags).to_string(),
     ])?;
     Ok(inserted == 1)
 }
@@ -200,7 +217,7 @@ pub(crate) fn finish(
 ) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(
         "UPDATE subagents SET state = ?2, result = ?3, steps = ?4, input_tokens = ?5, output_tokens = ?6, cached_tokens = ?7, ended_at = ?8,
-                              labels = coalesce(labels, 0) | ?9
+                              labels = coalesce(labels, 0) | ?9, artifacts = ?10
          WHERE run = ?1 AND state = 'running'",
     )?;
     let Usage {
@@ -217,16 +234,26 @@ pub(crate) fn finish(
         output_tokens.cast_signed(),
         cached_tokens.cast_signed(),
         now,
-        end.read.bits()
+        end.read.bits(),
+        json!(bounded(&end.artifacts)).to_string()
     ])?;
     Ok(changed == 1)
+}
+
+/// An announcement stays small, whatever a subagent wrote.
+fn bounded(paths: &[String]) -> Vec<String> {
+    let paths = paths.iter().take(MOST_ARTIFACTS);
+    paths
+        .map(|path| path.chars().take(MAX_PATH_CHARS).collect())
+        .collect()
 }
 
 const COLUMNS: &str =
     "subagents.run, relation, own.key, inbox_id, agent_uid, origin.key, parent_inbox_id, parent_uid, person, role,
     task, tools, max_steps, on_finish, hop, trace, state, result, steps, input_tokens, output_tokens, cached_tokens, started_at,
     ended_at, coalesce('former-' || its.archived_id, its.slug),
-    coalesce('former-' || parents.archived_id, parents.slug), subagents.labels, subagents.addresses";
+    coalesce('former-' || parents.archived_id, parents.slug), subagents.labels, subagents.addresses,
+    subagents.label, tags, artifacts";
 const TABLES: &str = "subagents JOIN agents AS its ON its.uid = agent_uid JOIN agents AS parents ON parents.uid = parent_uid
     JOIN places AS own ON own.id = place_id JOIN places AS origin ON origin.id = parent_place_id";
 
@@ -247,17 +274,20 @@ pub(crate) fn of_turn(
     all(statement.query_map([parent_inbox_id], known)?)
 }
 
-/// Ended subagents of a place not yet told to this agent, oldest first.
+/// Ended subagents of a place not yet told to this agent, oldest first. Those that ended long ago are
+/// left out.
 pub(crate) fn unseen(
     connection: &Connection,
     place: &SessionKey,
     agent: AgentUid,
+    now: i64,
 ) -> rusqlite::Result<Vec<SubagentRow>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM {TABLES} WHERE parent_place_id = (SELECT id FROM places WHERE key = ?1) AND seen = 0 AND parent_uid = ?2 AND on_finish <> 'wait'
-             AND state IN ('finished', 'failed') ORDER BY ended_at"
+             AND state IN ('finished', 'failed') AND ended_at > ?3 ORDER BY ended_at"
     ))?;
-    all(statement.query_map(params![place.to_string(), agent.to_string()], known)?)
+    let since = now - TOLD_WITHIN_MS;
+    all(statement.query_map(params![place.to_string(), agent.to_string(), since], known)?)
 }
 
 /// The session of an earlier question from this agent, in this place, to the other agent, on behalf
@@ -357,6 +387,12 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Option<SubagentRow>> {
         .get::<_, Option<String>>(27)?
         .and_then(|addresses| serde_json::from_str(&addresses).ok())
         .unwrap_or_default();
+    let texts = |index| -> rusqlite::Result<Vec<String>> {
+        let list = row.get::<_, Option<String>>(index)?;
+        let list = list.and_then(|list| serde_json::from_str::<Vec<String>>(&list).ok());
+        Ok(list.unwrap_or_default())
+    };
+    let (label, tags, artifacts) = (row.get(28)?, texts(29)?, texts(30)?);
     let parsed = || {
         Some(SubagentRow {
             subagent: Subagent {
@@ -377,6 +413,8 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Option<SubagentRow>> {
                 labels,
                 addresses,
                 tools,
+                label,
+                tags,
                 max_steps: row.get(12).ok()?,
                 then: then(&text(13).ok()?)?,
                 hop: row.get(14).ok()?,
@@ -391,6 +429,7 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Option<SubagentRow>> {
                 result: row.get::<_, Option<String>>(17).ok()?.unwrap_or_default(),
                 used,
                 read: labels,
+                artifacts,
             },
             ended_at: row.get(23).ok()?,
         })

@@ -13,6 +13,7 @@ use crate::domain::{AgentId, Origin, PersonId};
 
 pub(crate) mod aliases;
 mod check;
+pub(crate) mod delivery_off;
 pub(crate) mod doors;
 mod explain;
 mod filter;
@@ -70,11 +71,23 @@ pub struct Opened {
     pub at: i64,
 }
 
+/// Delivery switched off in a place: answers are kept instead of sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryOff {
+    /// The id of the person who switched it off.
+    pub by: String,
+    /// The person's name at that time, where known.
+    pub by_name: Option<String>,
+    /// Unix milliseconds.
+    pub at: i64,
+}
+
 /// The settings of a place that were made in chat.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FromChat {
     pub pin: Option<Pin>,
     pub opened: Option<Opened>,
+    pub delivery_off: Option<DeliveryOff>,
 }
 
 /// The agent for a message, and the place's settings.

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::places::{self, Twin};
-use super::{FromChat, Pin, openings};
+use super::{FromChat, Pin, delivery_off, openings};
 use crate::clock::now_ms;
 use crate::domain::{AgentId, AgentUid, Origin, PersonId, SessionKey};
 use crate::storage::{Db, Remembered};
@@ -15,11 +15,12 @@ pub fn remembered(db: Db) -> Pins {
     Remembered::new(db, from_chat)
 }
 
-/// The pin in effect, and whether the place was opened from chat.
+/// The pin in effect, and whether the place was opened from chat and its delivery switched off.
 pub(crate) fn from_chat(connection: &Connection, place: &SessionKey) -> rusqlite::Result<FromChat> {
     Ok(FromChat {
         pin: load(connection, place)?,
         opened: openings::load(connection, place)?,
+        delivery_off: delivery_off::load(connection, place)?,
     })
 }
 

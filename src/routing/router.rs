@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::pins::Pins;
-use super::{FromChat, Opened, Pin, Route, Table, Visit, route};
+use super::{DeliveryOff, FromChat, Opened, Pin, Route, Table, Visit, route};
 use crate::access::{Role, Standing};
 use crate::storage::StoreError;
 
@@ -25,6 +25,8 @@ pub struct Resolved {
     pub stale_pin: Option<Pin>,
     /// The place was opened from chat.
     pub opened: Option<Opened>,
+    /// Answers are kept instead of sent.
+    pub delivery_off: Option<DeliveryOff>,
 }
 
 impl Router {
@@ -48,7 +50,11 @@ impl Router {
 
 /// The same for callers that have looked up the settings made in chat.
 pub(crate) fn resolve(table: &Table, found: FromChat, visit: Visit<'_>) -> Resolved {
-    let FromChat { pin: found, opened } = found;
+    let FromChat {
+        pin: found,
+        opened,
+        delivery_off,
+    } = found;
     let counts = found
         .as_ref()
         .is_some_and(|pin| table.knows(&pin.agent) && table.still_counts(pin, visit).is_ok());
@@ -60,6 +66,7 @@ pub(crate) fn resolve(table: &Table, found: FromChat, visit: Visit<'_>) -> Resol
         pin,
         stale_pin,
         opened,
+        delivery_off,
     }
 }
 

@@ -52,6 +52,13 @@ pub(super) fn known() -> u32 {
     newest(&steps())
 }
 
+/// The schema of a database of Parlor that lacks steps. None for all others: they are up to date,
+/// or cannot be brought there.
+pub(super) fn outdated(connection: &Connection) -> rusqlite::Result<Option<u32>> {
+    let found = user_version(connection)?;
+    Ok((found > 0 && found < known() && has_places(connection)?).then_some(found))
+}
+
 pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<Migrated, MigrationError> {
     migrate(connection, &steps())
 }

@@ -8,6 +8,7 @@
 //! stored in a file about to be lost.
 
 mod commits;
+mod copying;
 mod error;
 mod handle;
 mod migrations;
@@ -19,6 +20,7 @@ mod remembered;
 mod rescue;
 mod scrub;
 mod stamp;
+mod upgrade_copy;
 mod wal;
 mod watch;
 mod writer;

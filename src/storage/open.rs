@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::migrations::{self, Migrated, MigrationError};
 use super::watch::Watch;
-use super::{StoreError, handle, stamp, wal};
+use super::{StoreError, handle, stamp, upgrade_copy, wal};
 
 /// How long a statement waits for another process, such as a backup, to release the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -74,6 +74,12 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let failed = |error: &rusqlite::Error| StoreError::at(path, error);
     if migrations::is_blank(connection).map_err(|error| failed(&error))? {
         stamp::check_blank(path)?;
+    } else if let Some(found) = migrations::outdated(connection).map_err(|error| failed(&error))? {
+        let copy = upgrade_copy::make(connection, path, found)?;
+        tracing::info!(
+            "the database is brought up to date; a copy of it from before is {}",
+            copy.display()
+        );
     }
     let migrated = migrations::bring_up_to_date(connection).map_err(|error| match error {
         MigrationError::Newer { found, known } => StoreError::Newer {

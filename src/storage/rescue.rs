@@ -1,15 +1,13 @@
 //! Saves the rows when the database's files were taken away while they were open.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rusqlite::backup::{Backup, StepResult};
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
 
+use super::copying::copy;
+use super::stamp;
 use super::watch::Harm;
-use super::{StoreError, stamp};
 
 /// A harm to the files, and the place of their rows now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,35 +69,6 @@ fn save(connection: &Connection, path: &Path) -> Saved {
     }
     Saved::Failed(reason)
 }
-
-/// A copy page by page, so the log left beside the database fits the copy too.
-fn copy(connection: &Connection, target: &Path) -> Result<(), StoreError> {
-    let copied = fill(connection, target);
-    if copied.is_err() {
-        // Half a copy is of no use. If the removal fails, the first error still tells what is
-        // wrong.
-        drop(fs::remove_file(target));
-    }
-    copied
-}
-
-fn fill(connection: &Connection, target: &Path) -> Result<(), StoreError> {
-    let made = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(target);
-    made.map_err(|error| StoreError::from_disk(target, &error))?;
-    let mut copy = Connection::open_with_flags(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let backup = Backup::new(connection, &mut copy)?;
-    match backup.step(ALL_PAGES)? {
-        StepResult::Done => Ok(()),
-        _ => Err(StoreError::Failed("somebody else is writing to it".into())),
-    }
-}
-
-/// The value for all pages in SQLite's backup interface.
-const ALL_PAGES: i32 = -1;
 
 impl std::fmt::Display for Harmed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -55,6 +55,8 @@ struct SubagentRequest {
     tools: Option<Vec<String>>,
     then: OnFinish,
     relation: Relation,
+    label: Option<String>,
+    tags: Vec<String>,
 }
 
 impl From<Spawn> for SubagentRequest {
@@ -64,6 +66,8 @@ impl From<Spawn> for SubagentRequest {
             task,
             tools,
             then,
+            label,
+            tags,
         }: Spawn,
     ) -> Self {
         SubagentRequest {
@@ -72,6 +76,8 @@ impl From<Spawn> for SubagentRequest {
             tools,
             then,
             relation: Relation::Subagent,
+            label,
+            tags,
         }
     }
 }
@@ -84,6 +90,8 @@ impl From<AskPeer> for SubagentRequest {
             tools: None,
             then: OnFinish::Wait,
             relation: Relation::Peer,
+            label: None,
+            tags: Vec::new(),
         }
     }
 }
@@ -100,10 +108,10 @@ impl Subagents {
         let mut outcome = outcome.finished(&asker.agent.marks());
         let now = outcome
             .effects
-            .extract_if(.., |effect| !matches!(effect, Effect::SendFile(_)))
+            .extract_if(.., |effect| !effect.is_for_the_end())
             .next();
         match now {
-            None | Some(Effect::SendFile(_)) => self.done(call, outcome).await,
+            None | Some(Effect::SendFile(_) | Effect::Wrote(_)) => self.done(call, outcome).await,
             Some(Effect::Spawn(spawn)) => {
                 self.begin(asker, call, SubagentRequest::from(spawn)).await
             }
@@ -261,6 +269,8 @@ impl Subagents {
             addresses: read.addresses.within(&wish.task),
             task: wish.task,
             tools: wish.tools,
+            label: wish.label,
+            tags: wish.tags,
             max_steps: *steps_left,
             then: wish.then,
             hop: 1,
@@ -282,10 +292,7 @@ impl Subagents {
             Ok(letter) => Arc::new(letter),
             Err(told) => return self.done(call, asker.told(told)).await,
         };
-        let (outcome, written) = (
-            asker.told(format!("Sent to {}.", letter.shown)),
-            letter.clone(),
-        );
+        let (outcome, written) = (asker.told(letter.told()), letter.clone());
         let (outcome, ()) = self
             .write(call, outcome, move |tx, now| written.write(tx, now))
             .await?;

@@ -11,7 +11,7 @@ use crate::delivery::outbox::Source;
 use crate::delivery::{Delivery, Kind, outbox};
 use crate::domain::{AgentUid, Destination, Labels, Origin, PersonId, SessionKey, nearest};
 use crate::records::transcript::{self, Asked};
-use crate::routing::{Visit, names, pins};
+use crate::routing::{Visit, delivery_off, names, pins};
 use crate::storage::StoreError;
 use crate::tools::SendMessage;
 
@@ -56,7 +56,9 @@ pub(crate) struct OutgoingMessage {
     meta: Value,
     rows: Vec<outbox::Draft>,
     /// The place in words.
-    pub(crate) shown: String,
+    shown: String,
+    /// Delivery is off in the place.
+    is_kept: bool,
 }
 
 impl OutgoingMessage {
@@ -75,7 +77,7 @@ impl OutgoingMessage {
             &self.meta,
             now,
         )?;
-        outbox::insert(
+        outbox::insert_of_agent(
             tx,
             &self.rows,
             Source {
@@ -84,6 +86,18 @@ impl OutgoingMessage {
             },
             now,
         )
+        .map(drop)
+    }
+
+    /// What became of the message, for the model.
+    pub(crate) fn told(&self) -> String {
+        match self.is_kept {
+            true => format!(
+                "Kept for {}: delivery is off there, and the message is sent once an owner or admin switches it on.",
+                self.shown
+            ),
+            false => format!("Sent to {}.", self.shown),
+        }
     }
 
     pub(crate) fn submit(&self, delivery: &Delivery) {
@@ -124,6 +138,9 @@ impl Subagents {
                 ..Text::plain(&signed)
             },
         );
+        let key = place.key.clone();
+        let read = move |connection: &Connection| delivery_off::is_off(connection, &key);
+        let is_kept = self.inner.db.read(read).await?;
         let meta = json!({
             "v": 1, "kind": "message_send", "source": { "session": inbound.origin.key.to_string(), "agent": asker.agent.id.as_str() },
             "trace_id": format!("inbox-{}", asker.accepted.id), "hop": 1,
@@ -138,6 +155,7 @@ impl Subagents {
             meta,
             rows,
             shown: place.shown(),
+            is_kept,
         }))
     }
 

@@ -246,6 +246,7 @@ impl Subagents {
             result: told,
             used: Charge::default(),
             read: Labels::NONE,
+            artifacts: Vec::new(),
         };
         let shared = Arc::new((run.to_owned(), end));
         let write = || {
@@ -321,6 +322,7 @@ impl Subagents {
                         result: String::new(),
                         used: Charge::default(),
                         read: Labels::NONE,
+                        artifacts: Vec::new(),
                     },
                     now,
                 )
@@ -367,6 +369,7 @@ fn lost(known: SubagentRow) -> SubagentRow {
         result: "its end could not be stored.".into(),
         used: Charge::default(),
         read: Labels::NONE,
+        artifacts: Vec::new(),
     };
     SubagentRow { end, ..known }
 }

@@ -3,7 +3,9 @@
 use super::editing::Editing;
 use super::error::TenantError;
 use crate::config::edit;
-use crate::config::{AgentLimits, AgentTable, AgentTools, Names, Risk, WhoWords};
+use crate::config::{
+    AgentLimits, AgentTable, AgentTools, Names, Risk, SkillLists, SkillNames, WhoWords,
+};
 use crate::domain::{AgentId, Role};
 use crate::tools;
 
@@ -58,8 +60,13 @@ const LIMITS: [(&str, Take); 13] = [
 ];
 
 /// Keys that give the agent no rights. The last ones are the likeliest to fit its old home only.
-const HARMLESS: [(&str, Take); 10] = [
+const HARMLESS: [(&str, Take); 16] = [
     ("emoji", |to, from| to.emoji = from.emoji.clone()),
+    ("creature", |to, from| to.creature = from.creature.clone()),
+    ("vibe", |to, from| to.vibe = from.vibe.clone()),
+    ("time_zone", |to, from| {
+        to.time_zone = from.time_zone.clone();
+    }),
     ("temperature", |to, from| to.temperature = from.temperature),
     ("max_tokens", |to, from| to.max_tokens = from.max_tokens),
     ("reasoning", |to, from| to.reasoning = from.reasoning),
@@ -69,6 +76,15 @@ const HARMLESS: [(&str, Take); 10] = [
     ("recall", |to, from| to.recall = from.recall),
     ("recall_tokens", |to, from| {
         to.recall_tokens = from.recall_tokens;
+    }),
+    ("recall_visibility", |to, from| {
+        to.recall_visibility = from.recall_visibility.clone();
+    }),
+    ("recall_kinds", |to, from| {
+        to.recall_kinds = from.recall_kinds.clone();
+    }),
+    ("recall_max_age_days", |to, from| {
+        to.recall_max_age_days = from.recall_max_age_days;
     }),
     ("personality", |to, from| {
         to.personality = from.personality.clone();
@@ -216,16 +232,30 @@ impl Fitting<'_> {
     }
 
     /// An agent with a list has no more skills than its list, also if some are not here.
-    fn take_skills(&mut self, wanted: Option<Names>) -> Result<(), TenantError> {
-        let Some(Names(wanted)) = wanted else {
+    fn take_skills(&mut self, wanted: Option<SkillNames>) -> Result<(), TenantError> {
+        let Some(SkillLists { allow, deny }) = wanted.map(SkillNames::lists) else {
             return Ok(());
         };
-        self.table.skills = Some(Names::default());
-        for name in wanted {
+        let Some(Names(allow)) = allow else {
+            self.table.skills = Some(SkillNames::Lists(SkillLists { allow: None, deny }));
+            return Ok(());
+        };
+        let mut taken = Names::default();
+        let skills = |names: &Names| {
+            let (allow, deny) = (Some(names.clone()), deny.clone());
+            match deny {
+                None => SkillNames::Allow(names.clone()),
+                deny => SkillNames::Lists(SkillLists { allow, deny }),
+            }
+        };
+        self.table.skills = Some(skills(&taken));
+        for name in allow {
+            let mut names = taken.clone();
+            names.0.push(name.clone());
             let mut more = self.table.clone();
-            more.skills.get_or_insert_default().0.push(name.clone());
+            more.skills = Some(skills(&names));
             if self.editing.check(&self.text(&more)?).is_ok() {
-                self.table = more;
+                (self.table, taken) = (more, names);
             } else {
                 self.left_out.push(format!("skills `{name}`"));
             }

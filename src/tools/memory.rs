@@ -1,14 +1,18 @@
 //! The memory of an agent as tools: `memory_search`, `memory_save`, `memory_note`, `memory_edit`.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Outcome, Reach, Risk, Scope, Tool};
-use crate::agents::memory::Edit;
+use crate::agents::memory::{Edit, Filter};
 use crate::agents::{Agent, Memories, Memory};
-use crate::config::Visibility;
+use crate::clock::now_ms;
+use crate::config::{MemoryKind, Visibility};
 use crate::domain::{Label, Labels};
 use crate::models::ToolSpec;
 
@@ -104,22 +108,56 @@ type Told = Result<String, String>;
 struct Search {
     query: String,
     limit: Option<u32>,
+    visibility: Option<String>,
+    kind: Option<String>,
+    max_age_days: Option<u32>,
 }
 
 async fn search(memory: &Memory, scope: &Scope, arguments: Value) -> Result<Outcome, String> {
-    let Search { query, limit } = read(arguments)?;
-    let limit = limit.unwrap_or(USUALLY_FOUND).clamp(1, MOST_FOUND);
+    let search: Search = read(arguments)?;
+    let limit = search.limit.unwrap_or(USUALLY_FOUND).clamp(1, MOST_FOUND);
+    let filter = narrowed(&search)?;
     let found = memory
-        .search(&scope.reader(), &query, limit)
+        .search_narrowed(&scope.reader(), &search.query, &filter, limit)
         .await
         .map_err(failed)?;
     if found.is_empty() {
-        return Ok(Outcome::say("Nothing in memory has any of these words."));
+        let told = match filter == Filter::default() {
+            true => "Nothing in memory has any of these words.",
+            false => "Nothing in this part of memory has any of these words.",
+        };
+        return Ok(Outcome::say(told));
     }
     let labels: Labels = found.iter().map(|entry| entry.labels).collect();
     let told = memory.told(&found, &scope.people).await.map_err(failed)?;
     let told = Outcome::marked(scope.agent.marks().mark_all(&told));
     Ok(told.labelled(labels.with(Label::Memory)))
+}
+
+fn narrowed(search: &Search) -> Result<Filter, String> {
+    let visibility =
+        word::<Visibility>("visibility", search.visibility.as_deref(), Visibility::ALL)?;
+    let kind = word::<MemoryKind>("kind", search.kind.as_deref(), MemoryKind::ALL)?;
+    let filter = Filter {
+        visibility: visibility.into_iter().collect(),
+        kinds: kind.into_iter().collect(),
+        since: None,
+    };
+    Ok(filter.within_days(search.max_age_days, now_ms()))
+}
+
+/// A word of a short list, if one is given.
+fn word<T: FromStr + Display>(
+    key: &str,
+    word: Option<&str>,
+    all: &[T],
+) -> Result<Option<T>, String> {
+    let refused = |word: &str| {
+        let all: Vec<String> = all.iter().map(|known| format!("`{known}`")).collect();
+        format!("`{word}` is no {key}; use one of {}.", all.join(", "))
+    };
+    let parsed = word.map(|word| word.parse().map_err(|_| refused(word)));
+    parsed.transpose()
 }
 
 #[derive(Deserialize)]
@@ -232,6 +270,13 @@ fn search_spec() -> ToolSpec {
     let properties = json!({
         "query": { "type": "string", "description": "Words that the memory may have." },
         "limit": { "type": "integer", "minimum": 1, "maximum": MOST_FOUND },
+        "visibility": { "type": "string", "enum": Visibility::ALL.iter().map(|known| known.as_str()).collect::<Vec<_>>(), "description": "Only memories of this visibility." },
+        "kind": {
+            "type": "string",
+            "enum": MemoryKind::ALL.iter().map(|known| known.as_str()).collect::<Vec<_>>(),
+            "description": "Only saved memories, daily notes, or your MEMORY.md.",
+        },
+        "max_age_days": { "type": "integer", "minimum": 1, "description": "Only what is at most so many days old." },
     });
     let description = "Search your memory: what you saved for the person you answer and for this place, your MEMORY.md and daily notes, and what other agents share.";
     spec("memory_search", description, properties, &["query"])

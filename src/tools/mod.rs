@@ -205,6 +205,28 @@ pub enum Effect {
     Spawn(Spawn),
     AskPeer(AskPeer),
     SendMessage(SendMessage),
+    /// Done already: a file was written at this path, as the agent names it.
+    Wrote(String),
+}
+
+impl Effect {
+    /// Whether the effect belongs to the end of the turn rather than to the call's result.
+    pub(crate) fn is_for_the_end(&self) -> bool {
+        matches!(self, Effect::SendFile(_) | Effect::Wrote(_))
+    }
+}
+
+/// Files that a turn has written, each once, in the order of the first writing.
+pub(crate) fn written_files(effects: &[Effect]) -> Vec<&str> {
+    let mut paths: Vec<&str> = Vec::new();
+    for effect in effects {
+        if let Effect::Wrote(path) = effect
+            && !paths.contains(&path.as_str())
+        {
+            paths.push(path);
+        }
+    }
+    paths
 }
 
 /// Files from a turn to its place.
@@ -226,6 +248,12 @@ pub struct Spawn {
     /// The subagent's only tools, within its agent's policy.
     pub tools: Option<Vec<String>>,
     pub then: OnFinish,
+    /// A short name of the task, for the announcement of its end.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// Words to sort announcements by.
+    #[serde(default)]
+    pub tags: Vec<String>,
 }
 
 /// How a parent learns of a subagent's end.
@@ -312,6 +340,12 @@ impl Outcome {
             .chain(notes)
             .collect();
         self.text = all.join("\n\n");
+        self
+    }
+
+    /// The same with a file that was written.
+    pub(crate) fn wrote(mut self, path: String) -> Self {
+        self.effects.push(Effect::Wrote(path));
         self
     }
 

@@ -1,10 +1,10 @@
 //! The date and time.
 
 use async_trait::async_trait;
-use chrono::Local;
 use serde_json::{Value, json};
 
 use super::{Outcome, Risk, Scope, Tool};
+use crate::clock::now_ms;
 use crate::models::ToolSpec;
 
 pub(super) struct Now;
@@ -14,8 +14,7 @@ impl Tool for Now {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "now".into(),
-            description: "The current date, weekday, time and UTC offset on the gateway's machine."
-                .into(),
+            description: "The current date, weekday, time and UTC offset where you are.".into(),
             parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
         }
     }
@@ -24,7 +23,8 @@ impl Tool for Now {
         Risk::Look
     }
 
-    async fn call(&self, _scope: &Scope, _arguments: Value) -> Outcome {
-        Outcome::say(Local::now().format("%Y-%m-%d %A %H:%M:%S %:z").to_string())
+    async fn call(&self, scope: &Scope, _arguments: Value) -> Outcome {
+        let now = scope.agent.zone.at(now_ms());
+        Outcome::say(now.format("%Y-%m-%d %A %H:%M:%S %:z").to_string())
     }
 }

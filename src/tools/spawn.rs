@@ -12,6 +12,10 @@ use crate::models::ToolSpec;
 
 /// The longest task, in bytes.
 const MAX_TASK_BYTES: usize = 32 * 1024;
+/// The longest label and the longest tag, in characters, and the most tags.
+const MAX_LABEL_CHARS: usize = 80;
+const MAX_TAG_CHARS: usize = 32;
+const MOST_TAGS: usize = 8;
 
 pub(super) struct SpawnTool;
 
@@ -25,6 +29,9 @@ struct Arguments {
     wait: Option<bool>,
     #[serde(default)]
     report: bool,
+    label: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
 }
 
 #[async_trait]
@@ -49,6 +56,11 @@ impl Tool for SpawnTool {
                     "report": {
                         "type": "boolean",
                         "description": "Do not wait, but be woken when it is done, to tell the people here.",
+                    },
+                    "label": { "type": "string", "maxLength": MAX_LABEL_CHARS, "description": "A short name of the task, for its announcement." },
+                    "tags": {
+                        "type": "array", "maxItems": MOST_TAGS, "items": { "type": "string", "maxLength": MAX_TAG_CHARS },
+                        "description": "Words to sort announcements by.",
                     },
                 },
                 "required": ["task"],
@@ -77,6 +89,8 @@ impl Tool for SpawnTool {
             tools,
             wait,
             report,
+            label,
+            tags,
         } = match read_arguments(arguments) {
             Ok(arguments) => arguments,
             Err(outcome) => return outcome,
@@ -98,10 +112,26 @@ impl Tool for SpawnTool {
                 task,
                 tools,
                 then,
+                label: label
+                    .map(|label| short(&label, MAX_LABEL_CHARS))
+                    .filter(|label| !label.is_empty()),
+                tags: short_tags(&tags),
             })),
             Err(refusal) => Outcome::say(format!("Nothing was started: {refusal}")),
         }
     }
+}
+
+/// A line of text within a limit.
+fn short(text: &str, max_chars: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let printable = line.chars().filter(|c| !c.is_control());
+    printable.take(max_chars).collect()
+}
+
+fn short_tags(tags: &[String]) -> Vec<String> {
+    let tags = tags.iter().map(|tag| short(tag, MAX_TAG_CHARS));
+    tags.filter(|tag| !tag.is_empty()).take(MOST_TAGS).collect()
 }
 
 const EITHER: &str = "Nothing was started: `report` is for a task that you do not wait for. Leave out one of `wait` and `report`.";

@@ -132,10 +132,16 @@ fn room_for(sections: &[Section], taken: usize) -> usize {
 }
 
 fn introduction(agent: &Agent) -> String {
-    match &agent.emoji {
-        Some(emoji) => format!("You are {} {emoji} (agent id: {}).", agent.name, agent.id),
-        None => format!("You are {} (agent id: {}).", agent.name, agent.id),
+    let emoji = agent.emoji.as_ref();
+    let emoji = emoji.map_or_else(String::new, |emoji| format!(" {emoji}"));
+    let mut text = format!("You are {}{emoji} (agent id: {}).", agent.name, agent.id);
+    if let Some(creature) = &agent.creature {
+        text.push_str(&format!(" You are this kind of creature: {creature}."));
     }
+    if let Some(vibe) = &agent.vibe {
+        text.push_str(&format!(" Your vibe: {vibe}."));
+    }
+    text
 }
 
 /// The files, with the config's words behind the second of them. Empty sections are left out.

@@ -65,13 +65,16 @@ async fn init_writes_the_team_and_keeps_what_is_there() {
     created TOOLS.md
     created USER.md
     created agents/ada/IDENTITY.md
+    created agents/ada/MEMORY.md
     created agents/ada/SOUL.md
     created agents/ada/skills/bug-report/SKILL.md
     created agents/ada/skills/bug-report/template.md
     created agents/main/BOOTSTRAP.md
     created agents/main/IDENTITY.md
+    created agents/main/MEMORY.md
     created agents/main/SOUL.md
     created agents/rose/IDENTITY.md
+    created agents/rose/MEMORY.md
     created agents/rose/skills/tighten/SKILL.md
     created skills/thread-summary/SKILL.md
     created config.schema.json
@@ -238,10 +241,10 @@ async fn agent_info_says_where_each_file_comes_from() {
     TOOLS.md: inherited
     USER.md: inherited
     BOOTSTRAP.md: missing
-    MEMORY.md: missing
+    MEMORY.md: own
     skill thread-summary: pool, it has the whole pool
     skill tighten: local, it is its own
-    memory: 0 private, 0 global, 0 of people, 0 of places, 0 pieces of files; no MEMORY.md; nothing saved yet
+    memory: 0 private, 0 global, 0 of people, 0 of places, 0 pieces of files; MEMORY.md has 0 bytes; nothing saved yet
     tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
     tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
     tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search

@@ -490,3 +490,106 @@ async fn a_kill_before_the_answer_sends_the_file_once() {
     assert_eq!(house.model.journal().len(), 3, "the tool ran once");
     process.stop().await;
 }
+
+/// S6.6
+#[tokio::test]
+async fn a_folder_outside_the_home_is_open_to_its_agents_and_nothing_beside_it() {
+    let around = tempfile::TempDir::new().expect("a folder");
+    let around = around.path().canonicalize().expect("it is there");
+    let outside = around.join("handbook");
+    std::fs::create_dir(&outside).expect("it can be made");
+    std::fs::write(outside.join("rules.md"), "Be kind.").expect("it can be written");
+    std::fs::write(around.join("secret.md"), "hunter2").expect("it can be written");
+    std::os::unix::fs::symlink(around.join("secret.md"), outside.join("link.md")).expect("a link");
+    std::os::unix::fs::symlink(&around, outside.join("up")).expect("a link");
+    let shared = format!(
+        "[access]\nowners = [\"telegram:111\"]\nrequire_mention = false\n[agents.rose]\n[agents.ada]\n[agents.main]\n\
+         [shared_paths.handbook]\npath = \"{}\"\nread = [\"ada\"]\nwrite = [\"rose\"]\n\
+         [[bindings]]\nmatch = \"telegram:topic:-1001:101\"\nagent = \"rose\"\n\
+         [[bindings]]\nmatch = \"telegram:topic:-1001:102\"\nagent = \"ada\"\n\
+         [[bindings]]\nmatch = \"telegram:topic:-1001:103\"\nagent = \"main\"\n",
+        outside.display()
+    );
+    let house = House::new(&shared).await;
+    let gateway = house.open().await;
+    let forum = house.telegram.forum(-1001);
+    let (rose, ada, main) = (
+        forum.topic(101, "Rose"),
+        forum.topic(102, "Ada"),
+        forum.topic(103, "Main"),
+    );
+    let mut told = Vec::new();
+    for (name, topic, calls) in [
+        (
+            "rose",
+            &rose,
+            vec![
+                ("file_read", json!({ "path": "shared/handbook/rules.md" })),
+                (
+                    "file_write",
+                    json!({ "path": "shared/handbook/new.md", "content": "Be brief." }),
+                ),
+                (
+                    "file_read",
+                    json!({ "path": "shared/handbook/../secret.md" }),
+                ),
+                ("file_read", json!({ "path": "shared/handbook/link.md" })),
+                (
+                    "file_read",
+                    json!({ "path": "shared/handbook/up/secret.md" }),
+                ),
+                (
+                    "file_write",
+                    json!({ "path": "shared/handbook/up/secret.md", "content": "x" }),
+                ),
+                (
+                    "file_write",
+                    json!({ "path": "shared/handbook/link.md", "content": "x" }),
+                ),
+                ("file_list", json!({ "path": "shared/handbook" })),
+            ],
+        ),
+        (
+            "ada",
+            &ada,
+            vec![
+                ("file_read", json!({ "path": "shared/handbook/new.md" })),
+                (
+                    "file_write",
+                    json!({ "path": "shared/handbook/new.md", "content": "x" }),
+                ),
+            ],
+        ),
+        (
+            "main",
+            &main,
+            vec![
+                ("file_read", json!({ "path": "shared/handbook/rules.md" })),
+                ("file_list", json!({})),
+            ],
+        ),
+    ] {
+        for (number, (tool, arguments)) in calls.into_iter().enumerate() {
+            house.model.enqueue(Script::tool_call(tool, arguments));
+            topic.says(ALICE, "go on").await;
+            let text = topic.wait_for_sent(number + 1).await.text;
+            told.push(format!("{name} {tool}: {}", text.replace('\n', " | ")));
+        }
+    }
+    let all = told.join("\n");
+    assert!(!all.contains("hunter2"), "{all}");
+    assert!(told[0].contains("Be kind."), "{all}");
+    assert!(told[1].contains("Wrote 9 bytes"), "{all}");
+    assert!(told[7].contains("rules.md"), "{all}");
+    assert!(told[8].contains("Be brief."), "{all}");
+    for refused in [2, 3, 4, 5, 6, 9, 10] {
+        let text = &told[refused];
+        let did = ["Wrote", "Be kind", "Be brief"];
+        assert!(!did.iter().any(|did| text.contains(did)), "{text}");
+    }
+    assert!(!told[11].contains("handbook"), "{all}");
+    let secret = std::fs::read_to_string(around.join("secret.md")).expect("it is there");
+    let new = std::fs::read_to_string(outside.join("new.md")).expect("it is there");
+    assert_eq!((secret.as_str(), new.as_str()), ("hunter2", "Be brief."));
+    house.close(gateway).await;
+}

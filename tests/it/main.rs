@@ -19,6 +19,7 @@ mod console;
 mod context;
 mod cut_off;
 mod database_files;
+mod deliver;
 mod delivery;
 mod discord;
 mod discord_away;

@@ -263,7 +263,7 @@ async fn agents_save_note_edit_and_search() {
     assert_snapshot!(call(ALICE, "memory_edit", json!({ "action": "remove", "old": "coffee" })).await, @"tool said: MEMORY.md does not have that text. Repeat it exactly as it stands there.");
     assert_snapshot!(call(ALICE, "memory_search", json!({ "query": "green?" })).await, @"tool said: - TODAY: Ann likes green tea");
     assert_snapshot!(call(ALICE, "memory_search", json!({ "query": "submarine" })).await, @"tool said: Nothing in memory has any of these words.");
-    assert_snapshot!(call(ALICE, "memory_search", json!({ "words": "green" })).await, @"tool said: These arguments do not fit: unknown field words, expected query or limit.");
+    assert_snapshot!(call(ALICE, "memory_search", json!({ "words": "green" })).await, @"tool said: These arguments do not fit: unknown field words, expected one of query, limit, visibility, kind, max_age_days.");
     assert!(house.home.path().join("agents/rose/MEMORY.md").exists());
     assert!(
         !house.home.path().join("agents/main").exists(),
@@ -372,7 +372,7 @@ async fn the_command_line_remembers_and_recalls() {
         .expect("a line about memory");
     assert!(
         line.starts_with(
-            "memory: 1 private, 0 global, 0 of people, 0 of places, 0 pieces of files; no MEMORY.md; last saved TODAY "
+            "memory: 1 private, 0 global, 0 of people, 0 of places, 0 pieces of files; MEMORY.md has 0 bytes; last saved TODAY "
         ),
         "{line}"
     );
@@ -429,4 +429,171 @@ async fn every_verb_about_memory_takes_an_agent_and_knows_when_there_is_none() {
         crate::support::house::ask(home, "SELECT count(*) FROM memories"),
         "3"
     );
+}
+
+/// S6.5: the tool, the verb and the recall before a turn are narrowed by visibility, age and kind.
+#[tokio::test]
+async fn recall_is_narrowed_by_visibility_age_and_kind() {
+    let narrow = "[agents.rose]\nrecall_visibility = [\"place\", \"private\"]\nrecall_kinds = [\"memory\"]\nrecall_max_age_days = 30\n";
+    let house = House::new(&TEAM.replace("[agents.rose]\n", narrow)).await;
+    let gateway = house.open().await;
+    let tea = house.telegram.forum(-1001).topic(5, "Tea");
+    let mut sent = 0;
+    let mut says = async |text: &str| {
+        tea.says(ALICE, text).await;
+        sent += 1;
+        without_days(&tea.wait_for_sent(sent).await.text)
+    };
+    says("/remember --place Kettle one is here").await;
+    says("/remember --private Kettle two is old").await;
+    says("/remember --global Kettle three is everywhere").await;
+    house.tell("UPDATE memories SET created_at = created_at - 40 * 24 * 60 * 60 * 1000 WHERE text LIKE '%two%'");
+    house.model.enqueue(Script::tool_call(
+        "memory_note",
+        json!({ "text": "Kettle four is a note" }),
+    ));
+    says("note it").await;
+
+    says("where is the kettle").await;
+    let asked = house.model.last_request().last_text().to_owned();
+    let recalled = |word: &str| asked.contains(&format!("Kettle {word}"));
+    assert_eq!(
+        ["one", "two", "three", "four"].map(recalled),
+        [true, false, false, false],
+        "{asked}"
+    );
+
+    let mut search = async |more: serde_json::Value| {
+        let mut arguments = json!({ "query": "kettle" });
+        let more = more.as_object().expect("an object").clone();
+        arguments.as_object_mut().expect("an object").extend(more);
+        house
+            .model
+            .enqueue(Script::tool_call("memory_search", arguments));
+        let told = says("look it up").await;
+        let found = ["one", "two", "three", "four"];
+        let found = found.map(|word| told.contains(&format!("Kettle {word}")));
+        (found, told)
+    };
+    for (more, expected) in [
+        (json!({}), [true; 4]),
+        (
+            json!({ "visibility": "place" }),
+            [true, false, false, false],
+        ),
+        (
+            json!({ "visibility": "private" }),
+            [false, true, false, true],
+        ),
+        (
+            json!({ "visibility": "global" }),
+            [false, false, true, false],
+        ),
+        (json!({ "kind": "memory" }), [true, true, true, false]),
+        (json!({ "kind": "note" }), [false, false, false, true]),
+        (json!({ "max_age_days": 30 }), [true, false, true, true]),
+        (
+            json!({ "kind": "memory", "visibility": "private", "max_age_days": 30 }),
+            [false; 4],
+        ),
+    ] {
+        let (found, told) = search(more.clone()).await;
+        assert_eq!(found, expected, "{more}: {told}");
+    }
+    let (_, told) = search(json!({ "kind": "file" })).await;
+    assert_snapshot!(told, @"tool said: Nothing in this part of memory has any of these words.");
+    let (_, told) = search(json!({ "kind": "dream" })).await;
+    assert_snapshot!(told, @"tool said: dream is no kind; use one of memory, note, file.");
+    house.close(gateway).await;
+
+    let home = house.home.path();
+    let recall = async |more: &[&str]| {
+        let reader = [
+            "recall",
+            "--agent",
+            "rose",
+            "--place",
+            "telegram:topic:-1001:5",
+            "kettle",
+        ];
+        let ran = run(home, &[&reader[..], more].concat()).await;
+        ["one", "two", "three", "four"].map(|word| ran.stdout.contains(&format!("Kettle {word}")))
+    };
+    assert_eq!(recall(&[]).await, [true; 4]);
+    assert_eq!(
+        recall(&["--visibility", "place", "--visibility", "global"]).await,
+        [true, false, true, false]
+    );
+    assert_eq!(
+        recall(&["--kind", "note"]).await,
+        [false, false, false, true]
+    );
+    assert_eq!(
+        recall(&["--max-age-days", "30"]).await,
+        [true, false, true, true]
+    );
+    let refused = run(home, &["recall", "--kind", "dream", "kettle"]).await;
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+}
+
+/// S1.8: at every moment it is another day at one end of the world than at the other, so one of the
+/// two agents has another day than the machine.
+#[tokio::test]
+async fn notes_and_the_time_are_of_the_agents_own_zone() {
+    let zones = TEAM.replace(
+        "[agents.main]\n",
+        "[agents.main]\ntime_zone = \"Etc/GMT+12\"\n",
+    );
+    let zones = zones.replace(
+        "[agents.rose]\n",
+        "[agents.rose]\ntime_zone = \"Pacific/Kiritimati\"\n",
+    );
+    let house = House::new(&zones).await;
+    let gateway = house.open().await;
+    let (east, west) = (
+        house.telegram.forum(-1001).topic(5, "Tea"),
+        house.telegram.dm(ALICE),
+    );
+    let day = |hours: i32| {
+        let zone = chrono::FixedOffset::east_opt(hours * 3600).expect("an offset");
+        let now = chrono::Utc::now().with_timezone(&zone);
+        now.format("%Y-%m-%d").to_string()
+    };
+    let (before_east, before_west) = (day(14), day(-12));
+    for (number, call) in ["now", "memory_note"].into_iter().enumerate() {
+        let arguments = if call == "now" {
+            json!({})
+        } else {
+            json!({ "text": "tea" })
+        };
+        house
+            .model
+            .enqueue(Script::tool_call(call, arguments.clone()));
+        east.says(ALICE, "go on").await;
+        let told_east = east.wait_for_sent(number + 1).await.text;
+        house.model.enqueue(Script::tool_call(call, arguments));
+        west.says("go on").await;
+        let told_west = west.wait_for_sent(number + 1).await.text;
+        let is_day =
+            |told: &str, before: &str, after: &str| told.contains(before) || told.contains(after);
+        assert!(is_day(&told_east, &before_east, &day(14)), "{told_east}");
+        assert!(is_day(&told_west, &before_west, &day(-12)), "{told_west}");
+        if call == "now" {
+            assert!(
+                told_east.ends_with("+14:00") && told_west.ends_with("-12:00"),
+                "{told_east} {told_west}"
+            );
+        }
+    }
+    let notes = |agent: &str| -> Vec<String> {
+        let folder = house.home.path().join("agents").join(agent).join("memory");
+        let names = std::fs::read_dir(folder).expect("a folder").flatten();
+        names
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()
+    };
+    let (in_the_east, in_the_west) = (notes("rose"), notes("main"));
+    assert_eq!((in_the_east.len(), in_the_west.len()), (1, 1));
+    assert_ne!(in_the_east, in_the_west);
+    house.close(gateway).await;
 }

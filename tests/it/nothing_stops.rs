@@ -179,6 +179,7 @@ fn broken_command(house: &House, name: &str) -> (&'static str, &'static str) {
             ));
             ("/retry", "UPDATE ON outbox WHEN OLD.state = 'failed'")
         }
+        "deliver" => ("/deliver off", "INSERT ON delivery_off"),
         "pair" => {
             house.tell(
                 "INSERT INTO people (id, name, code, code_until, created_at)

@@ -734,3 +734,112 @@ async fn what_a_subagent_does_is_logged_with_its_parent() {
     }
     process.stop().await;
 }
+
+/// S6.3
+#[tokio::test]
+async fn the_announcement_has_status_files_label_and_tags() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    let tags: Vec<String> = (0..20).map(|number| format!("tag {number}")).collect();
+    let long = "a very long label ".repeat(20);
+    house.model.enqueue(Script::ToolCalls(vec![
+        spawn(
+            "write the report",
+            json!({ "wait": false, "label": " The\nreport ", "tags": ["weekly", " "] }),
+        ),
+        spawn(
+            "fail at it",
+            json!({ "wait": false, "label": long, "tags": tags }),
+        ),
+    ]));
+    let write = |path: &str| {
+        (
+            "file_write".to_owned(),
+            json!({ "path": path, "content": "x" }),
+        )
+    };
+    house.model.enqueue_when(
+        "write the report",
+        Script::ToolCalls(vec![
+            write("out/report.md"),
+            write("out/report.md"),
+            write("../x"),
+        ]),
+    );
+    house
+        .model
+        .enqueue_when("Wrote 1 bytes", Script::text("It is written."));
+    house
+        .model
+        .enqueue_when("fail at it", Script::status(400, "no"));
+    house
+        .model
+        .enqueue_when("It has begun", Script::text("On it."));
+    alice.says("go").await;
+    house.settled(&gateway).await;
+    let meta = |task: &str| -> Value {
+        let sql = format!(
+            "SELECT meta_json FROM messages WHERE kind = 'handoff' AND meta_json LIKE '%{task}%'"
+        );
+        serde_json::from_str(&house.ask(&sql)).expect("JSON")
+    };
+    let written = meta("write the report");
+    assert_eq!(
+        (
+            &written["status"],
+            &written["artifacts"],
+            &written["label"],
+            &written["tags"]
+        ),
+        (
+            &json!("finished"),
+            &json!(["out/report.md"]),
+            &json!("The report"),
+            &json!(["weekly"])
+        )
+    );
+    let failed = meta("fail at it");
+    assert_eq!(
+        (&failed["status"], &failed["artifacts"]),
+        (&json!("failed"), &json!([]))
+    );
+    assert_eq!(failed["label"].as_str().map(str::len), Some(80));
+    assert_eq!(failed["tags"].as_array().map(Vec::len), Some(8));
+    house.close(gateway).await;
+}
+
+/// S6.5: an end that nobody asked about in a week is not told any more.
+#[tokio::test]
+async fn an_old_announcement_is_not_told() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    for (days, is_told) in [(6, true), (8, false)] {
+        house.model.enqueue(Script::ToolCalls(vec![spawn(
+            "read the news",
+            json!({ "wait": false }),
+        )]));
+        house
+            .model
+            .enqueue_when("read the news", Script::text("Nothing happened."));
+        house
+            .model
+            .enqueue_when("It has begun", Script::text("On it."));
+        alice.says("/new").await;
+        alice.says("keep me posted").await;
+        house.settled(&gateway).await;
+        house.tell(&format!(
+            "UPDATE subagents SET ended_at = ended_at - {days} * 24 * 60 * 60 * 1000 WHERE seen = 0"
+        ));
+        alice.says("any news").await;
+        house.settled(&gateway).await;
+        let told = house
+            .model
+            .last_request()
+            .last_text()
+            .contains("Nobody here has seen it yet");
+        assert_eq!(told, is_told, "after {days} days");
+    }
+    house.close(gateway).await;
+}

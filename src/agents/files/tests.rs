@@ -23,6 +23,8 @@ fn rose() -> Files {
         let ids = |list: &[&str]| list.iter().map(|name| id(name)).collect();
         SharedPath {
             name: name.into(),
+            path: None,
+            max_mb: 1,
             agents: Siblings {
                 read: ids(read),
                 write: ids(write),

@@ -5,6 +5,7 @@
 
 mod chunks;
 pub(crate) mod export;
+mod filter;
 mod index;
 mod memory_file;
 mod notes;
@@ -19,18 +20,20 @@ mod tokenizer;
 use std::path::Path;
 use std::sync::Arc;
 
-use chrono::{Local, Utc};
+use chrono::Utc;
 use dashmap::DashMap;
 use rusqlite::Transaction;
 
 use super::{Agent, MAX_FILE_BYTES};
 use crate::access::numbers;
+use crate::clock::now_ms;
 use crate::config::People;
 use crate::config::Visibility;
 use crate::domain::{AgentId, AgentUid, Label, Labels, Role, Said};
 use crate::storage::{Db, Durability, StoreError};
 
 use export::ExportedMemory;
+pub use filter::Filter;
 pub use memory_file::{Edit, EditError, MOST_VERSIONS, Version};
 pub use rows::{Counts, Entry, Provenance};
 pub use saving::{NotSaved, Saving};
@@ -120,9 +123,21 @@ impl Memories {
         text: &str,
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError> {
-        let (clause, text) = (Clause::of(scope), text.to_owned());
+        self.search_narrowed(scope, text, &Filter::default(), limit)
+            .await
+    }
+
+    /// The same among the memories that a filter lets through.
+    pub async fn search_narrowed(
+        &self,
+        scope: Scope<'_>,
+        text: &str,
+        filter: &Filter,
+        limit: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let (clause, filter, text) = (Clause::of(scope), filter.clone(), text.to_owned());
         self.db
-            .read(move |connection| search::search(connection, &clause, &text, limit))
+            .read(move |connection| search::search(connection, &clause, &filter, &text, limit))
             .await
     }
 
@@ -201,9 +216,21 @@ impl Memory {
         text: &str,
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError> {
+        self.search_narrowed(reader, text, &Filter::default(), limit)
+            .await
+    }
+
+    /// The same among the memories that a filter lets through.
+    pub async fn search_narrowed(
+        &self,
+        reader: &Reader,
+        text: &str,
+        filter: &Filter,
+        limit: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
         self.refresh().await?;
         self.memories
-            .search(Scope::Of(&self.agent, reader), text, limit)
+            .search_narrowed(Scope::Of(&self.agent, reader), text, filter, limit)
             .await
     }
 
@@ -212,11 +239,12 @@ impl Memory {
         &self,
         reader: &Reader,
         text: &str,
+        filter: &Filter,
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError> {
         self.refresh().await?;
         self.memories
-            .search(Scope::PrivateOf(&self.agent, reader), text, limit)
+            .search_narrowed(Scope::PrivateOf(&self.agent, reader), text, filter, limit)
             .await
     }
 
@@ -264,6 +292,7 @@ impl Memory {
         let mut found = search::search(
             connection,
             &Clause::of(Scope::RecalledBy(&self.agent, reader)),
+            &Filter::of_recall(&self.agent.memory.recall_filter, now_ms()),
             text,
             recall::MOST_RECALLED,
         )?;
@@ -284,7 +313,7 @@ impl Memory {
         let (mut told, people): (Vec<Said>, _) = (
             found
                 .iter()
-                .map(|entry| recall::said(entry, self.agent.uid))
+                .map(|entry| recall::said(entry, &self.agent))
                 .collect(),
             people.clone(),
         );
@@ -453,7 +482,8 @@ impl Memory {
     pub async fn note(&self, text: String) -> Result<String, EditError> {
         let folder = self.agent.folder.clone();
         let text = saving::clean(&text);
-        on_disk(move || notes::append(&folder, &text, Local::now())).await
+        let now = self.agent.zone.at(now_ms());
+        on_disk(move || notes::append(&folder, &text, now)).await
     }
 
     /// Takes in memories from an export, as this agent's. Known memories are skipped.

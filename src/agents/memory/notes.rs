@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use chrono::{DateTime, Local};
+use chrono::{DateTime, FixedOffset};
 
 use super::index::NOTES_FOLDER;
 use super::memory_file::{EditError, create_folder};
@@ -17,7 +17,11 @@ const MAX_DAY_BYTES: u64 = 256 * 1024;
 const MAX_NOTE_BYTES: usize = 4 * 1024;
 
 /// Adds a note to the day's file and returns its path in the agent's folder; blocks on the disk.
-pub(super) fn append(folder: &Path, text: &str, now: DateTime<Local>) -> Result<String, EditError> {
+pub(super) fn append(
+    folder: &Path,
+    text: &str,
+    now: DateTime<FixedOffset>,
+) -> Result<String, EditError> {
     let line = line(text, now)?;
     create_folder(&folder.join(NOTES_FOLDER))?;
     let path = format!("{NOTES_FOLDER}/{}.md", now.format("%Y-%m-%d"));
@@ -45,7 +49,7 @@ pub(super) fn append(folder: &Path, text: &str, now: DateTime<Local>) -> Result<
 }
 
 /// `- 14:05 text`; further lines are indented, as parts of the item.
-fn line(text: &str, now: DateTime<Local>) -> Result<String, UserError> {
+fn line(text: &str, now: DateTime<FixedOffset>) -> Result<String, UserError> {
     let text = text.trim();
     if text.is_empty() {
         return Err(UserError::new("There is nothing to note."));
@@ -65,7 +69,7 @@ fn line(text: &str, now: DateTime<Local>) -> Result<String, UserError> {
 
 #[cfg(test)]
 mod tests {
-    use chrono::TimeZone;
+    use chrono::{TimeZone, Utc};
     use tempfile::TempDir;
 
     use super::*;
@@ -74,7 +78,10 @@ mod tests {
     #[test]
     fn notes_go_under_the_local_date() {
         let folder = TempDir::new().unwrap();
-        let late = Local.with_ymd_and_hms(2026, 11, 16, 23, 59, 30).unwrap();
+        let late = Utc
+            .with_ymd_and_hms(2026, 11, 16, 23, 59, 30)
+            .unwrap()
+            .fixed_offset();
         assert_eq!(
             append(folder.path(), "tea\nwith milk", late).unwrap(),
             "memory/2026-11-16.md"
@@ -104,7 +111,10 @@ mod tests {
                 .unwrap()
                 .success()
         );
-        let noon = Local.with_ymd_and_hms(2026, 11, 16, 12, 0, 0).unwrap();
+        let noon = Utc
+            .with_ymd_and_hms(2026, 11, 16, 12, 0, 0)
+            .unwrap()
+            .fixed_offset();
         let told = append(folder.path(), "tea", noon).unwrap_err().to_string();
         assert_eq!(
             told,

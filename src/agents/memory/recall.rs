@@ -22,7 +22,7 @@ pub(super) fn block(entries: &[Entry], reader: &Agent) -> Recollection {
     let cost = |said: &Said| tokens(&marks.mark(said)) + tokens(BETWEEN);
     let mut taken = cost(&block[0]);
     for entry in entries {
-        let said = said(entry, reader.uid);
+        let said = said(entry, reader);
         // The person's number is filled in later.
         let cost = cost(&said) + tokens(NUMBER);
         if taken + cost <= max_tokens {
@@ -45,10 +45,14 @@ const BETWEEN: &str = "\n\n";
 const NUMBER: &str = " by #4294967295";
 
 /// A memory with its source.
-pub(super) fn said(entry: &Entry, reader: AgentUid) -> Said {
+pub(super) fn said(entry: &Entry, reader: &Agent) -> Said {
     let mark = MemoryMark {
-        day: day(entry.created_at),
-        of: (reader != entry.owner).then(|| entry.agent.clone()),
+        day: reader
+            .zone
+            .at(entry.created_at)
+            .format("%Y-%m-%d")
+            .to_string(),
+        of: (reader.uid != entry.owner).then(|| entry.agent.clone()),
         person: entry.said.person.clone(),
         by: None,
         file: entry.path.clone(),

@@ -3,6 +3,7 @@
 
 use rusqlite::{Connection, named_params, params};
 
+use super::filter::Filter;
 use super::rows::{self, Entry};
 use super::scope::{Clause, Values};
 use super::{stop_words, tokenizer};
@@ -25,29 +26,38 @@ enum Question {
     Newest(Vec<String>),
 }
 
-/// The limit counts the rows let through by the clause.
+/// The rows to choose from.
+#[derive(Clone, Copy)]
+struct Among<'a> {
+    clause: &'a Clause,
+    filter: &'a Filter,
+}
+
+/// The limit counts the rows let through by the clause and the filter.
 pub(super) fn search(
     connection: &Connection,
     clause: &Clause,
+    filter: &Filter,
     text: &str,
     limit: u32,
 ) -> rusqlite::Result<Vec<Entry>> {
+    let among = Among { clause, filter };
     let numbers = clause.numbers(connection)?;
     match question(connection, &numbers, text)? {
         Question::Nothing => Ok(Vec::new()),
         Question::Best(words) => ask(
             connection,
-            clause,
+            among,
             &any(&numbers, &words),
             Order::Best,
             limit,
         ),
         Question::Newest(words) => {
-            let mut found = newest(connection, clause, &numbers, limit, |number| {
+            let mut found = newest(connection, among, &numbers, limit, |number| {
                 all(&[number], &words)
             })?;
             if found.len() < limit as usize {
-                let others = newest(connection, clause, &numbers, limit, |number| {
+                let others = newest(connection, among, &numbers, limit, |number| {
                     any(&[number], &words)
                 })?;
                 let known: Vec<i64> = found.iter().map(|entry| entry.id).collect();
@@ -93,7 +103,7 @@ enum Order {
 
 fn ask(
     connection: &Connection,
-    clause: &Clause,
+    Among { clause, filter }: Among<'_>,
     words: &str,
     order: Order,
     limit: u32,
@@ -105,8 +115,9 @@ fn ask(
     // A cross join keeps the order of the two: first the index, then its rows.
     let from = "memories_fts AS f CROSS JOIN memories AS m ON m.slot = f.rowid";
     let rest = format!(
-        "WHERE memories_fts MATCH :words AND {} ORDER BY {order} LIMIT :limit",
-        clause.sql()
+        "WHERE memories_fts MATCH :words AND {}{} ORDER BY {order} LIMIT :limit",
+        clause.sql(),
+        filter.sql()
     );
     let Values {
         owners,
@@ -126,7 +137,7 @@ fn ask(
 /// The newest rows of each scope, and of these the newest.
 fn newest(
     connection: &Connection,
-    clause: &Clause,
+    among: Among<'_>,
     numbers: &[i64],
     limit: u32,
     words: impl Fn(i64) -> String,
@@ -135,7 +146,7 @@ fn newest(
     for number in numbers {
         found.extend(ask(
             connection,
-            clause,
+            among,
             &words(*number),
             Order::Newest,
             limit,

@@ -71,6 +71,8 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     NotListed,
+    /// In the list `deny` of the agent's `skills`.
+    Denied,
     /// The agent has an own skill of the same name.
     Overshadowed,
     Broken {
@@ -112,6 +114,7 @@ impl Skills {
     fn sort_in(&mut self, agent: &Agent, entry: &Entry, origin: SkillOrigin, twice: bool) {
         let listed = agent.skills.as_ref().map(|list| list.contains(&entry.name));
         let reason = match (&*entry.state, listed, origin) {
+            _ if agent.denied_skills.contains(&entry.name) => Reason::Denied,
             (_, Some(false), _) => Reason::NotListed,
             (_, _, SkillOrigin::Pool) if twice => Reason::Overshadowed,
             (Err(flaws), _, _) => Reason::Broken {
@@ -179,6 +182,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::NotListed => f.write_str("its `skills` does not name it"),
+            Reason::Denied => f.write_str("its `skills` denies it"),
             Reason::Overshadowed => f.write_str("its own of this name stands before it"),
             Reason::Broken { flaws, .. } => {
                 let first = flaws.first();

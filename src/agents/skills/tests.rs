@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::agents::tests::agent_of;
-use crate::agents::write_home;
+use crate::agents::{Team, write_home};
 
 fn write(home: &Path, path: &str, text: &str) {
     let path = home.join(path);
@@ -58,6 +58,34 @@ fn without_a_list_an_agent_has_the_whole_pool_also_what_comes_later() {
     put(home.path(), "skills", "gamma", "third");
     assert_eq!(names(&dot), ["alpha", "beta", "gamma"]);
     assert_eq!(text(&dot, "gamma", None), "Steps of gamma: third");
+}
+
+/// S6.1
+#[test]
+fn a_denied_skill_is_neither_listed_nor_read_also_when_it_comes_later() {
+    let home = two_in_the_pool();
+    put(home.path(), "agents/dot/skills", "own", "mine");
+    let denied = |names: &[&str], allowed: Option<&[&str]>| Agent {
+        denied_skills: names.iter().map(|&name| name.to_owned()).collect(),
+        ..agent(home.path(), "dot", allowed)
+    };
+    let dot = denied(&["beta", "own", "gamma"], None);
+    assert_eq!(names(&dot), ["alpha"]);
+    put(home.path(), "skills", "gamma", "third");
+    put(home.path(), "skills", "delta", "fourth");
+    assert_eq!(names(&dot), ["alpha", "delta"]);
+    for name in ["beta", "own", "gamma"] {
+        let told = text(&dot, name, None);
+        assert!(
+            told.starts_with(&format!("You have no skill `{name}`.")),
+            "{told}"
+        );
+    }
+    // The deny list counts last.
+    assert_eq!(
+        names(&denied(&["beta"], Some(&["alpha", "beta"]))),
+        ["alpha"]
+    );
 }
 
 /// S0.4, S0.13, S2.9
@@ -215,7 +243,7 @@ fn a_whole_skill_that_is_a_link_out_is_left_out() {
 #[test]
 fn the_skills_that_ship_are_written_well() {
     let home = TempDir::new().unwrap();
-    write_home(home.path()).unwrap();
+    write_home(home.path(), Team::Whole).unwrap();
     for (id, expected) in [
         ("main", &["thread-summary"][..]),
         ("rose", &["thread-summary", "tighten"]),

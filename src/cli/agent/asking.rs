@@ -22,6 +22,12 @@ pub(in crate::cli) struct Add {
     /// Emoji before the name
     #[arg(long)]
     pub(super) emoji: Option<String>,
+    /// What kind of creature the agent is, such as hedgehog
+    #[arg(long)]
+    pub(super) creature: Option<String>,
+    /// The agent's manner in a few words, such as "warm, a little dry"
+    #[arg(long)]
+    pub(super) vibe: Option<String>,
     /// What the agent is like, in a sentence or more; becomes its SOUL.md
     #[arg(long, value_name = "TEXT")]
     pub(super) personality: Option<String>,

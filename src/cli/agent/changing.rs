@@ -486,6 +486,8 @@ fn adding(given: Add) -> Adding {
     let entry = NewAgent {
         name: given.name,
         emoji: given.emoji,
+        creature: given.creature,
+        vibe: given.vibe,
         model: given.model,
         skills,
     };

@@ -21,6 +21,8 @@ struct Info<'a> {
     #[serde(flatten)]
     row: Row,
     uid: String,
+    creature: Option<&'a str>,
+    vibe: Option<&'a str>,
     bootstrapped: bool,
     /// What its bindings match, with the place's name where it is one place.
     bound: Vec<Named>,
@@ -93,6 +95,8 @@ pub(super) async fn info(open: &OpenHome, agent: &Agent, json: bool) -> Outcome 
     let info = Info {
         row: row(open, agent),
         uid: agent.uid.to_string(),
+        creature: agent.creature.as_deref(),
+        vibe: agent.vibe.as_deref(),
         bootstrapped: open.is_bootstrapped(agent),
         bound: bound(open, agent, &names),
         pinned: pinned(open, agent, &names),
@@ -218,6 +222,12 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
         agent.id,
         agent.models.model
     );
+    let traits = [("creature", &agent.creature), ("vibe", &agent.vibe)];
+    for (name, text_of) in traits {
+        if let Some(words) = text_of {
+            text.push_str(&format!("{name}: {words}\n"));
+        }
+    }
     let first = if info.bootstrapped { "done" } else { "not yet" };
     text.push_str(&format!("first turn: {first}\n"));
     for file in &info.files {

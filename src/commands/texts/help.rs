@@ -115,6 +115,7 @@ mod tests {
 
         **For owners and admins**
         /retry: resend failed messages (in private: from all chats)
+        /deliver `[off | on]`: keep answers back here, or send them again
         /reload: read config.toml again
         /bind `name`: give this place to an agent in config.toml
         /unbind: take the binding of this place out of config.toml

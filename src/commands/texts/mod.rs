@@ -2,6 +2,7 @@
 //! out. The snapshot at the end of each file shows the area's texts side by side.
 
 pub(crate) mod agent;
+pub(crate) mod deliver;
 pub(crate) mod help;
 pub(crate) mod memory;
 pub(crate) mod place;

@@ -3,6 +3,7 @@
 
 use chrono::TimeZone;
 
+use super::deliver;
 use super::words::{day, since, time};
 use crate::access::{NotForYou, Role};
 use crate::answering::{Answer, Faltering, Silence, TroubleKind};
@@ -82,11 +83,15 @@ where
     Z::Offset: std::fmt::Display,
 {
     match &answer.silence {
-        None => format!(
-            "{} {}",
-            answers(answer, wording, zone),
-            because(answer, wording, zone)
-        ),
+        None => {
+            let off = answer.resolved.delivery_off.as_ref();
+            let off = off.map(|off| deliver::is_off(off, &wording.this, zone));
+            let told = [
+                answers(answer, wording, zone),
+                because(answer, wording, zone),
+            ];
+            told.into_iter().chain(off).collect::<Vec<_>>().join(" ")
+        }
         Some(silence) => nobody(silence, answer.agent(), wording, zone),
     }
 }
@@ -355,6 +360,7 @@ mod tests {
                 pin,
                 stale_pin: None,
                 opened: None,
+                delivery_off: None,
             },
             is_open: true,
             needs_mention: false,

@@ -234,6 +234,8 @@ pub(crate) struct House {
     /// Questions refused at a limit, before any turn.
     pub(crate) over_limit: u64,
     pub(crate) undelivered: u64,
+    /// Where delivery is off.
+    pub(crate) kept: u64,
     pub(crate) slow: u64,
     pub(crate) repeated: u64,
     pub(crate) unreadable: u64,
@@ -304,6 +306,7 @@ fn troubles(house: &House) -> Vec<String> {
             house.undelivered,
             "could not be delivered; `/retry` sends again",
         ),
+        (house.kept, "kept where delivery is off"),
         (house.slow, "not sent for more than a minute"),
         (
             house.repeated,
@@ -477,6 +480,7 @@ mod tests {
             failed: 1,
             over_limit: 2,
             undelivered: 2,
+            kept: 3,
             slow: 1,
             repeated: 1,
             unreadable: 4,
@@ -502,6 +506,7 @@ mod tests {
             house(&House {
                 busy: 0,
                 undelivered: 0,
+                kept: 0,
                 slow: 0,
                 repeated: 0,
                 unreadable: 0,
@@ -534,6 +539,7 @@ mod tests {
         - The gateway has been up for 1 h 1 min, and is working in 1 place.
         - In the last 24 hours: 5 questions, 1 without an answer, 2 refused at a limit.
         - 2 messages could not be delivered; `/retry` sends again.
+        - 3 messages kept where delivery is off.
         - 1 message not sent for more than a minute.
         - 1 message sent twice, because the platform's receipt got lost.
         - 4 updates from the platform could not be read; the log says more.

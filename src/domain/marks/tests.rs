@@ -1,6 +1,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use chrono::Local;
+
 use super::*;
 use crate::domain::{AgentId, Role};
 

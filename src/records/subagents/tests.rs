@@ -17,6 +17,8 @@ fn subagent(run: &str) -> Subagent {
         labels: Labels::of(Role::Guest),
         addresses: Addresses::default(),
         tools: Some(vec!["now".into()]),
+        label: Some("Counting".into()),
+        tags: vec!["numbers".into()],
         max_steps: 12,
         then: OnFinish::Report,
         hop: 1,
@@ -35,14 +37,14 @@ async fn a_run_is_written_once_and_ends_once() {
         assert!(insert(tx, &subagent("7-0-0"), 8)?);
         assert!(!insert(tx, &subagent("7-0-0"), 9)?, "the same run");
         let used = Charge { steps: 2, usage: Usage { input_tokens: 5, output_tokens: 6, cached_tokens: 1 } };
-        let end = End { state: State::Finished, result: "three".into(), used, read: Labels::of(Role::Guest) };
+        let end = End { state: State::Finished, result: "three".into(), used, read: Labels::of(Role::Guest), artifacts: vec!["sums/total.md".into()] };
         assert!(finish(tx, "7-0-0", &end, 3000)?);
         assert!(!finish(tx, "7-0-0", &End { state: State::Failed, ..end.clone() }, 4000)?, "it has ended");
         let known = get(tx, "7-0-0")?.expect("it is there");
         assert_eq!((&known.subagent, known.inbox_id, &known.end, known.ended_at), (&subagent("7-0-0"), 8, &end, Some(3000)));
         assert_eq!(known.line(), "[@agent:rose] finished");
-        insta::assert_snapshot!(known.meta(), @r#"{"v":1,"kind":"run","task":"count","result":"three","source":{"agent":"rose","session":"child:7-0-0"},"stats":{"steps":2,"input_tokens":5,"output_tokens":6,"cached_tokens":1,"ms":2000},"idempotency_key":"7-0-0","trace_id":"inbox-7","hop":1}"#);
-        let unseen_runs = |tx: &Transaction<'_>| unseen(tx, &subagent("x").parent, subagent("x").agent).map(|runs| runs.len());
+        insta::assert_snapshot!(known.meta(), @r#"{"v":1,"kind":"run","status":"finished","label":"Counting","tags":["numbers"],"task":"count","result":"three","artifacts":["sums/total.md"],"source":{"agent":"rose","session":"child:7-0-0"},"stats":{"steps":2,"input_tokens":5,"output_tokens":6,"cached_tokens":1,"ms":2000},"idempotency_key":"7-0-0","trace_id":"inbox-7","hop":1}"#);
+        let unseen_runs = |tx: &Transaction<'_>| unseen(tx, &subagent("x").parent, subagent("x").agent, 4000).map(|runs| runs.len());
         assert_eq!(unseen_runs(tx)?, 1);
         seen(tx, &["7-0-0".into()])?;
         assert_eq!(unseen_runs(tx)?, 0);

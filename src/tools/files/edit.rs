@@ -56,7 +56,7 @@ impl Tool for FileEdit {
     }
 }
 
-fn edit(files: &FileView, arguments: Arguments) -> Result<String, Failure> {
+fn edit(files: &FileView, arguments: Arguments) -> Result<Outcome, Failure> {
     let Arguments {
         path,
         old,
@@ -72,8 +72,11 @@ fn edit(files: &FileView, arguments: Arguments) -> Result<String, Failure> {
             Ok((changed.into_bytes(), count))
         });
     match edited {
-        Ok(1) => Ok(format!("Replaced it in `{path}`.")),
-        Ok(count) => Ok(format!("Replaced it in {count} places of `{path}`.")),
+        Ok(1) => Ok(Outcome::say(format!("Replaced it in `{path}`.")).wrote(path)),
+        Ok(count) => {
+            let told = format!("Replaced it in {count} places of `{path}`.");
+            Ok(Outcome::say(told).wrote(path))
+        }
         Err(Refused::File(error)) => Err(failed(&path, &error)),
         Err(Refused::Edit(error)) => Err(Failure::Said(format!("`{path}` is unchanged: {error}."))),
     }

@@ -50,7 +50,7 @@ impl Tool for FileWrite {
     }
 }
 
-fn write(files: &FileView, Arguments { path, content }: Arguments) -> Result<String, Failure> {
+fn write(files: &FileView, Arguments { path, content }: Arguments) -> Result<Outcome, Failure> {
     let found = find(files, &path, Want::Write)?;
     let bytes = content.len() as u64;
     if bytes > MAX_FILE_BYTES {
@@ -66,5 +66,6 @@ fn write(files: &FileView, Arguments { path, content }: Arguments) -> Result<Str
         .workspace
         .write(&found.path, content.as_bytes())
         .map_err(|error| failed(&path, &error))?;
-    Ok(format!("Wrote {bytes} bytes to `{path}`."))
+    let told = format!("Wrote {bytes} bytes to `{path}`.");
+    Ok(Outcome::say(told).wrote(path))
 }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::agents::tests::agent_of;
-use crate::agents::{IdentityFile, write_home};
+use crate::agents::{IdentityFile, Team, write_home};
 use crate::domain::Said;
 
 /// What a first request may take, in bytes, so that small local models answer soon.
@@ -16,7 +16,7 @@ const FIRST_REQUEST_BYTES: usize = 6 * 1024;
 
 fn shipped_home() -> TempDir {
     let home = TempDir::new().unwrap();
-    write_home(home.path()).unwrap();
+    write_home(home.path(), Team::Whole).unwrap();
     home
 }
 
@@ -59,7 +59,8 @@ fn the_host_of_a_fresh_home_has_this_prompt() {
     # IDENTITY.md
 
     The host. You open the door, and you answer wherever no other agent has been given the place.
-    You are good with everyday questions, plans, lists and small decisions. Drafts and edits are Rose's trade; code and machines are Ada's.
+    You are good with everyday questions, plans, lists and small decisions.
+    Drafts and edits are Rose's trade; code and machines are Ada's.
 
     # SOUL.md
 
@@ -98,6 +99,21 @@ fn the_host_of_a_fresh_home_has_this_prompt() {
 
     This is your first conversation in this house. Answer whatever was asked first. Then, in three sentences at most: say who you are, ask what the person would like to be called and what they want help with, and mention that `/agents` shows who else is here. Do it once; if they would rather get on with their question, let them.
     ");
+}
+
+/// S6.2
+#[test]
+fn creature_and_vibe_stand_behind_the_name() {
+    let home = shipped_home();
+    let dot = Agent {
+        creature: Some("hedgehog".into()),
+        vibe: Some("warm, a little dry".into()),
+        ..agent(home.path(), "main", "🦔")
+    };
+    insta::assert_snapshot!(
+        prompt_of(&dot).lines().next().unwrap(),
+        @"You are Main 🦔 (agent id: main). You are this kind of creature: hedgehog. Your vibe: warm, a little dry."
+    );
 }
 
 /// S1.28

@@ -50,6 +50,7 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "unbind" => &["/unbind", "/bind rose"],
         "audit" => &["/audit", "/audit 100", "/audit before 999"],
         "retry" => &["/retry"],
+        "deliver" => &["/deliver", "/deliver off", "/deliver on"],
         "pair" => &[
             "/pair",
             "/pair ABCD-EFGH",

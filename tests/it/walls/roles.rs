@@ -458,6 +458,7 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "unbind" => &["/unbind"],
         "audit" => &["/audit", "/audit 100"],
         "retry" => &["/retry"],
+        "deliver" => &["/deliver", "/deliver off", "/deliver on"],
         "pair" => &["/pair", "/pair ABCD-EFGH", "/pair ABCD-EFGH yes"],
         // The config says who Alice is, and no command changes that.
         "unpair" => &["/unpair telegram:111"],
