@@ -82,6 +82,7 @@ async fn switch_for(context: &Context<'_>, to: &str, ms: i64) -> Result<Outcome,
     let then = FromChat {
         pin: Some(pin.clone()),
         opened: context.opened.cloned(),
+        delivery_off: context.delivery_off.cloned(),
     };
     let answer = truth::after(context, then).await?;
     let end = format!(

@@ -108,6 +108,7 @@ pub(super) async fn unpin(
     let then = FromChat {
         pin: None,
         opened: now.from_chat.opened.clone(),
+        delivery_off: now.from_chat.delivery_off.clone(),
     };
     let answer = who_answers(Question::said_to_the_bot(
         &snapshot.table,
