@@ -36,7 +36,7 @@ pub(super) enum Operator {
     Gateway(Line),
     /// The home has no gateway. A change has the home for itself.
     Home {
-        operations: Operations,
+        operations: Box<Operations>,
         _lock: Option<HomeLock>,
     },
 }
@@ -66,7 +66,7 @@ impl Operator {
             let db = Db::open(&home.database()).await?;
             let operations = Operations::on_home(home.path().to_owned(), db);
             return Ok(Operator::Home {
-                operations,
+                operations: Box::new(operations),
                 _lock: lock,
             });
         }

@@ -84,9 +84,10 @@ pub enum TurnEvent {
     Slow,
 }
 
-/// The place for an outgoing message. Made only from an inbound message, an owner or admin in the
-/// config, a guest who wrote in private, a place of an agent or a place with work in its lane, or from the
-/// outbox row of such a message.
+/// The place for an outgoing message.
+///
+/// Made only from an inbound message, an owner or admin in the config, a guest who wrote in private, a
+/// place of an agent or a place with work in its lane, or from the outbox row of such a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     place: SessionKey,
