@@ -18,7 +18,7 @@ const CONFIG: &str = "config.toml";
 const POOL: &str = "skills";
 
 /// New and existing files, as paths within the home folder.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Scaffolded {
     pub created: Vec<PathBuf>,
     pub kept: Vec<PathBuf>,

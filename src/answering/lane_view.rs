@@ -1,6 +1,10 @@
 //! A turn's view of its lane. The lanes are above this module and keep the news up to date.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use tokio::sync::watch;
+
+use crate::domain::AgentUid;
 
 /// News from a lane for its running turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,11 +18,39 @@ pub(crate) struct LaneNews {
 #[derive(Debug, Clone)]
 pub(crate) struct LaneView {
     news: watch::Receiver<LaneNews>,
+    worker: Worker,
+}
+
+/// The agent of a turn, for its lane. A plain mutex, held for a copy.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Worker(Arc<Mutex<Option<AgentUid>>>);
+
+impl Worker {
+    /// None before the agent is chosen.
+    pub(crate) fn agent(&self) -> Option<AgentUid> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, agent: AgentUid) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(agent);
+    }
 }
 
 impl LaneView {
     pub(crate) fn new(news: watch::Receiver<LaneNews>) -> Self {
-        LaneView { news }
+        LaneView {
+            news,
+            worker: Worker::default(),
+        }
+    }
+
+    pub(crate) fn worker(&self) -> Worker {
+        self.worker.clone()
+    }
+
+    /// The turn is this agent's.
+    pub(super) fn works(&self, agent: AgentUid) {
+        self.worker.set(agent);
     }
 
     pub(crate) fn should_yield(&self) -> bool {

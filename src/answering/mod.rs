@@ -51,7 +51,7 @@ pub(crate) use active_turn::{ActiveTurn, Due, Ended, Exchange};
 pub(crate) use admit::Admission;
 pub(crate) use budgets::{Budgets, over_at};
 pub(crate) use giving_up::{GivingUp, Told, broken};
-pub(crate) use lane_view::{LaneNews, LaneView};
+pub(crate) use lane_view::{LaneNews, LaneView, Worker};
 pub(crate) use provider_news::ProviderNews;
 pub(crate) use run::Answering;
 pub(crate) use transcript_search::TranscriptSearch;

@@ -18,6 +18,7 @@ use super::finish::{Cause, Finish, Stopping};
 use super::giving_up::Told;
 use super::prepare::{Begun, Preparation, progress};
 use super::rounds::Rounds;
+use crate::agents::Agent;
 use crate::channels::Outcome;
 use crate::clock::now_ms;
 use crate::delivery::{Delivery, ProgressHandle};
@@ -102,6 +103,13 @@ impl Answering {
                         progress,
                         slot: _slot,
                     })) => {
+                        due.lane.works(turn.agent.uid);
+                        // After the lane knows the agent: a removal either finds the turn in its
+                        // lane, or is seen here.
+                        if !self.is_current(&turn.agent) {
+                            progress.end().await;
+                            continue;
+                        }
                         turn.mark = Some(mark);
                         return self.proceed(*turn, progress).await;
                     }
@@ -127,6 +135,13 @@ impl Answering {
         }
         mark.end(Outcome::Failed);
         Ended::Over(None)
+    }
+
+    /// Whether the house still has the agent, under this id.
+    fn is_current(&self, agent: &Agent) -> bool {
+        let snapshot = self.snapshots.current();
+        let now = snapshot.registry.by_uid(agent.uid);
+        now.is_some_and(|now| now.id == agent.id)
     }
 
     /// Resumes a parked turn after these exchanges.

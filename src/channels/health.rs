@@ -1,12 +1,14 @@
 //! Whether a platform answers, by its newest calls. Shared by all callers, so that the first
 //! successful call ends the waits of the others.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::backoff::Backoff;
+use crate::clock::now_ms;
 
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 /// Short, so that the return of a platform is soon noticed, even without other calls.
@@ -16,6 +18,20 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub struct Health {
     state: watch::Sender<State>,
+    /// A plain mutex, held for a copy.
+    hearing: Mutex<Hearing>,
+}
+
+/// Whether messages of the platform reach us.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Hearing {
+    /// Nothing is known before the first try.
+    #[default]
+    NotYet,
+    /// With the beginning, in Unix milliseconds.
+    Since(i64),
+    /// With the beginning and the reason.
+    Deaf { since: i64, reason: String },
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,7 +47,39 @@ impl Default for Health {
     fn default() -> Self {
         Health {
             state: watch::Sender::new(State::default()),
+            hearing: Mutex::default(),
         }
+    }
+}
+
+impl Health {
+    pub fn hearing(&self) -> Hearing {
+        self.lock().clone()
+    }
+
+    /// Listening works.
+    pub(crate) fn hears(&self) {
+        let mut hearing = self.lock();
+        if !matches!(*hearing, Hearing::Since(_)) {
+            *hearing = Hearing::Since(now_ms());
+        }
+    }
+
+    /// Listening does not work, for a reason that has no secret in it.
+    pub(crate) fn is_deaf(&self, reason: impl Into<String>) {
+        let mut hearing = self.lock();
+        let since = match *hearing {
+            Hearing::Deaf { since, .. } => since,
+            _ => now_ms(),
+        };
+        *hearing = Hearing::Deaf {
+            since,
+            reason: reason.into(),
+        };
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Hearing> {
+        self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -27,7 +27,7 @@ mod upload;
 
 pub(crate) use answer_style::escaped;
 pub(crate) use describe::name_line;
-pub use health::Health;
+pub use health::{Health, Hearing};
 pub use markdown::followed_by;
 
 /// The connection to a platform: takes messages in, brings answers out.

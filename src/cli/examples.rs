@@ -79,6 +79,39 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "parlor agent add desk --bind telegram:topic:-1001234567890:101",
         ],
     ),
+    (
+        "status",
+        &[
+            "parlor status",
+            "parlor status --watch",
+            "parlor status --json",
+        ],
+    ),
+    (
+        "pin",
+        &[
+            "parlor pin telegram:topic:-1001234567890:101 rose",
+            "parlor pin telegram:topic:-1001234567890:101 --reset",
+        ],
+    ),
+    ("new", &["parlor new telegram:topic:-1001234567890:101"]),
+    (
+        "stop",
+        &[
+            "parlor stop",
+            "parlor stop telegram:topic:-1001234567890:101",
+        ],
+    ),
+    (
+        "queue",
+        &[
+            "parlor queue",
+            "parlor queue telegram:dm:11 --json",
+            "parlor queue --clear",
+        ],
+    ),
+    ("forget", &["parlor forget 12", "parlor forget 12 -a rose"]),
+    ("reload", &["parlor reload", "parlor reload --json"]),
     ("agent adopt", &["parlor agent adopt dot"]),
     ("agent clone", &["parlor agent clone rose night-rose"]),
     ("agent rename", &["parlor agent rename rose lily"]),

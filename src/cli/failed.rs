@@ -1,5 +1,4 @@
-//! `parlor failed …`: lists undelivered messages, has them sent again, or drops them. Works while
-//! the gateway runs.
+//! `parlor failed …`: lists undelivered messages, has them sent again, or drops them.
 
 use clap::{Args, Subcommand};
 use rusqlite::Connection;
@@ -8,13 +7,15 @@ use serde_json::json;
 
 use super::json::{Named, moment, time};
 use super::names::Names;
+use super::operator::{self, odd_reply};
 use super::table::{Column, table};
-use super::{Failure, Outcome, data, data_json, note};
+use super::{Failure, Outcome, data, data_json, print};
 use crate::clock::now_ms;
 use crate::config::Secrets;
 use crate::delivery::outbox::{self, Troubles};
-use crate::delivery::undelivered::{self, Undelivered, When, Which};
+use crate::delivery::undelivered::{self, Undelivered, Which};
 use crate::home::{CheckedConfig, Home};
+use crate::operations::{Reply, Request, Retried};
 use crate::storage::Db;
 
 /// Without a verb, messages are listed.
@@ -32,9 +33,7 @@ enum Verb {
     /// List messages that could not be delivered
     #[command(visible_alias = "ls")]
     List,
-    /// Send messages again at the next start of the gateway
-    ///
-    /// In a gateway that is running, /retry in a chat sends them at once.
+    /// Send messages again: at once, or at the next start of the gateway
     Retry {
         /// Place such as telegram:topic:-100:7, or an id that `parlor failed`
         /// shows [default: all messages]
@@ -52,9 +51,9 @@ enum Verb {
 }
 
 pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outcome {
-    let db = Db::open(&home.database()).await?;
     match verb.unwrap_or(Verb::List) {
         Verb::List => {
+            let db = Db::open(&home.database()).await?;
             let looked_up = |connection: &Connection| {
                 Ok((
                     undelivered::list(connection, &Which::All)?,
@@ -66,9 +65,9 @@ pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outc
             let config = config.as_ref().map(|checked| &*checked.config);
             list(&rows, &troubles, &Names::load(&db, config).await?, json)
         }
-        Verb::Retry { what } => retry(&db, which(what.as_deref())?, json).await,
-        Verb::Drop { what } if what == EVERYTHING => forget(&db, Which::All, json).await,
-        Verb::Drop { what } => forget(&db, which(Some(&what))?, json).await,
+        Verb::Retry { what } => retry(&home, which(what.as_deref())?, json).await,
+        Verb::Drop { what } if what == EVERYTHING => forget(&home, Which::All, json).await,
+        Verb::Drop { what } => forget(&home, which(Some(&what))?, json).await,
     }
 }
 
@@ -169,50 +168,37 @@ fn shown(rows: &[Undelivered], names: &Names) -> String {
     table(columns, cells.collect())
 }
 
-async fn retry(db: &Db, which: Which, json: bool) -> Outcome {
-    let count = db
-        .write(move |tx| {
-            let rows = undelivered::list(tx, &which)?;
-            undelivered::retry(tx, &rows, When::AtNextStart, now_ms())?;
-            Ok(rows.len())
-        })
-        .await?;
-    match count {
-        0 => return Err(nothing_like_that()),
-        count if json => return data_json(&json!({ "messages": count, "retry": "at_next_start" })),
-        1 => data(format_args!(
-            "1 message will be sent again at the next start of the gateway."
-        )),
-        count => data(format_args!(
-            "{count} messages will be sent again at the next start of the gateway."
-        )),
-    }
-    note(format_args!(
-        "If the gateway is running, /retry from an owner in a chat sends them at once."
-    ));
-    Ok(())
+async fn retry(home: &Home, which: Which, json: bool) -> Outcome {
+    let Reply::Retried(Retried { count, at_once }) =
+        operator::ask(home, Request::Retry(which)).await?
+    else {
+        return Err(odd_reply());
+    };
+    let retry = if at_once { "now" } else { "at_next_start" };
+    let messages = if count == 1 {
+        "1 message".to_owned()
+    } else {
+        format!("{count} messages")
+    };
+    let told = match (at_once, count) {
+        (true, 1) => "1 message is being sent again.".to_owned(),
+        (true, _) => format!("{messages} are being sent again."),
+        (false, _) => format!("{messages} will be sent again at the next start of the gateway."),
+    };
+    print::result(
+        json,
+        &json!({ "messages": count, "retry": retry }),
+        format_args!("{told}"),
+    )
 }
 
-async fn forget(db: &Db, which: Which, json: bool) -> Outcome {
-    let count = db
-        .write(move |tx| {
-            let rows = undelivered::list(tx, &which)?;
-            undelivered::forget(tx, &rows)?;
-            Ok(rows.len())
-        })
-        .await?;
-    match count {
-        0 => return Err(nothing_like_that()),
-        count if json => return data_json(&json!({ "messages": count })),
-        1 => data(format_args!("1 message is deleted. Nobody will get it.")),
-        count => data(format_args!(
-            "{count} messages are deleted. Nobody will get them."
-        )),
-    }
-    Ok(())
-}
-
-fn nothing_like_that() -> Failure {
-    Failure::Failed("no undelivered message is meant by this".into())
-        .hint("`parlor failed` lists undelivered messages")
+async fn forget(home: &Home, which: Which, json: bool) -> Outcome {
+    let Reply::Dropped(count) = operator::ask(home, Request::Drop(which)).await? else {
+        return Err(odd_reply());
+    };
+    let told = match count {
+        1 => "1 message is deleted. Nobody will get it.".to_owned(),
+        count => format!("{count} messages are deleted. Nobody will get them."),
+    };
+    print::result(json, &json!({ "messages": count }), format_args!("{told}"))
 }

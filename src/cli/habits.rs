@@ -9,7 +9,7 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["stop", "down", "kill", "quit"],
+        &["down", "kill", "quit"],
         "Ctrl-C in the terminal of `parlor run` stops the gateway, and so does SIGTERM",
     ),
     (
@@ -19,18 +19,13 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["reload"],
-        "a saved config.toml counts by itself; /reload in a chat reads it at once",
-    ),
-    (
-        None,
         &["logs", "log", "tail"],
         "`parlor run` writes its log to stderr; `parlor run -v` writes more",
     ),
     (
         None,
-        &["status", "health", "ps", "top"],
-        "/status in a chat tells how the gateway is doing; `parlor usage` and `parlor failed` work here",
+        &["health", "ps", "top"],
+        "`parlor status` tells how the gateway is doing, and `parlor status --watch` goes on telling",
     ),
     (
         None,
@@ -91,7 +86,7 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["add", "new", "create", "clone", "rename"],
+        &["add", "create", "clone", "rename"],
         "`parlor agent add` makes an agent; `parlor help agent` has the other verbs",
     ),
     (
@@ -119,7 +114,7 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     (
         Some("agent"),
         &["bind", "pin"],
-        "/agent in a chat gives the place to an agent; for good, add a binding to config.toml",
+        "`parlor pin PLACE AGENT` gives a place to an agent, as /agent does in a chat; a binding in config.toml does it too",
     ),
     (
         Some("memory"),
@@ -134,7 +129,7 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     (
         Some("memory"),
         &["forget", "delete", "remove", "rm"],
-        "/forget in a chat deletes memories",
+        "`parlor forget ID` deletes a memory, and /forget in a chat finds it first",
     ),
     (
         Some("skill"),

@@ -50,6 +50,11 @@ pub(super) struct Amount {
 }
 
 impl Amount {
+    /// For people: `0.25 USD`.
+    pub(super) fn text(&self) -> String {
+        format!("{} {}", self.amount, self.currency)
+    }
+
     pub(super) fn of(money: Money, currency: &Currency) -> Self {
         Amount {
             amount: decimal(money, decimals(money)),

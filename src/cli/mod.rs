@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod examples;
 mod failed;
+mod forget;
 mod habits;
 mod init;
 mod json;
@@ -18,14 +19,21 @@ mod man;
 mod markdown;
 mod memory;
 mod names;
+mod new;
+mod operator;
 mod pair;
+mod pin;
 mod print;
+mod queue;
 mod recall;
+mod reload;
 mod remember;
 mod route;
 mod run;
 mod security;
 mod skill;
+mod status;
+mod stop;
 mod table;
 mod usage;
 mod version;
@@ -114,6 +122,8 @@ enum Verb {
     Remember(remember::Arguments),
     /// Search memories: those of an agent, or the global ones
     Recall(recall::Arguments),
+    /// Delete a saved memory of an agent
+    Forget(forget::Arguments),
     /// List, export and import memories
     #[command(visible_alias = "memories")]
     Memory(memory::Arguments),
@@ -126,6 +136,18 @@ enum Verb {
     Failed(failed::Arguments),
     /// Show tokens and costs by agent, place, person and model
     Usage(usage::Arguments),
+    /// Show whether the gateway runs, what it does, and what is wrong
+    Status(status::Arguments),
+    /// Give a place to an agent, or take that back
+    Pin(pin::Arguments),
+    /// Begin a new conversation in a place
+    New(new::Arguments),
+    /// Stop the answers under way
+    Stop(stop::Arguments),
+    /// Show the answers under way and the messages that wait
+    Queue(queue::Arguments),
+    /// Have the running gateway read config.toml, tokens and keys anew
+    Reload(reload::Arguments),
     /// Show version, commit, database schema and platform
     Version(version::Arguments),
     /// Print the completion script of a shell
@@ -325,6 +347,13 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Pair(arguments) => on_runtime(warn, pair::run(home, arguments)),
         Verb::Failed(arguments) => on_runtime(warn, failed::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(warn, usage::run(home, arguments)),
+        Verb::Forget(arguments) => on_runtime(warn, forget::run(home, arguments)),
+        Verb::Status(arguments) => on_runtime(warn, status::run(home, arguments)),
+        Verb::Pin(arguments) => on_runtime(warn, pin::run(home, arguments)),
+        Verb::New(arguments) => on_runtime(warn, new::run(home, arguments)),
+        Verb::Stop(arguments) => on_runtime(warn, stop::run(home, arguments)),
+        Verb::Queue(arguments) => on_runtime(warn, queue::run(home, arguments)),
+        Verb::Reload(arguments) => on_runtime(warn, reload::run(home, arguments)),
         Verb::Version(arguments) => version::run(&arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
         Verb::Man(arguments) => man::run(&arguments),

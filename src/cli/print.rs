@@ -141,6 +141,13 @@ pub(super) fn picture(up: usize, lines: &[String]) -> String {
     format!("{begin}{}\n", lines.join("\n"))
 }
 
+/// A screen in the place of the last one. Only for a terminal.
+pub(super) fn screen(text: &str) {
+    let mut out = stdout().lock();
+    let text = format!("\x1b[H\x1b[J{}\n", printable_in_colour(text));
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
 /// Whether a person sees the data.
 pub(super) fn is_seen() -> bool {
     stdout().is_terminal()

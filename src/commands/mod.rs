@@ -44,8 +44,9 @@ use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentId, AgentUid, Inbound, PersonId, SessionKey, UserError};
 use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
+use crate::operations::{places, work};
 use crate::records::audit::{self, Action, Actor, Change};
-use crate::records::{decisions, guest_notices, inbox, journal, model_overrides, transcript};
+use crate::records::{guest_notices, inbox, model_overrides, transcript};
 use crate::routing::{Opened, Pin, Route, Visit, openings, pins};
 use crate::storage::{Db, StoreError};
 
@@ -301,10 +302,7 @@ impl Effect {
                 opens,
                 handoff,
             } => {
-                pins::set(tx, place, *agent, pin, now)?;
-                if let Some(opened) = opens {
-                    openings::set(tx, place, opened)?;
-                }
+                places::give(tx, place, (*agent, pin), opens.as_ref(), now)?;
                 note_handoff(tx, inbound, handoff.as_ref(), now)
             }
             Effect::Unpin { handoff } => {
@@ -315,10 +313,7 @@ impl Effect {
                 pins::clear(tx, place)?;
                 openings::clear(tx, place)
             }
-            Effect::StartAnew => {
-                model_overrides::clear(tx, place)?;
-                transcript::start_anew(tx, place, now)
-            }
+            Effect::StartAnew => places::begin_anew(tx, place, now),
             Effect::ChooseModel(model) => {
                 model_overrides::set(tx, place, model, &inbound.origin.person, now)
             }
@@ -334,14 +329,7 @@ impl Effect {
                 })
             }
             Effect::Revoke(person) => people::revoke(tx, person).map(drop),
-            Effect::CallOff(ids) => {
-                // `ids` lacks the rows absorbed by a turn of an earlier process; the journal has
-                // them.
-                inbox::call_off(tx, &journal::with_members(tx, ids)?, now)?;
-                ids.iter().try_for_each(|id| {
-                    decisions::note(tx, place, *id, decisions::Decision::Stopped, now)
-                })
-            }
+            Effect::CallOff(ids) => work::call_off(tx, place, ids, now),
             Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
             Effect::Again(ids) => {
                 inbox::reopen(tx, ids)?;

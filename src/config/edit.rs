@@ -25,7 +25,7 @@ use tree::{agent_of, binding_tables, parse, pattern_of, refuse_inline_agents};
 pub(crate) use error::EditError;
 
 /// An agent to be written into the file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct NewAgent {
     pub name: Option<String>,
     pub emoji: Option<String>,

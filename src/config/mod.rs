@@ -218,7 +218,18 @@ pub enum Vision {
 }
 
 /// Millionths of the money in which the prices are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct Money(pub u64);
 
 /// Prices of a million tokens.

@@ -258,6 +258,15 @@ impl Delivery {
     }
 
     /// The channel of a place, if its platform is connected.
+    /// The connected channels, in the order of the platforms.
+    pub(crate) fn channels(&self) -> Vec<Arc<dyn Channel>> {
+        let outlets = self.inner.outlets.borrow();
+        let mut platforms: Vec<&Platform> = outlets.keys().collect();
+        platforms.sort();
+        let channel = |platform| outlets.get(platform).map(|outlet| outlet.channel.clone());
+        platforms.into_iter().filter_map(channel).collect()
+    }
+
     pub fn channel_of(&self, place: &SessionKey) -> Option<Arc<dyn Channel>> {
         self.inner
             .outlet_of(place)

@@ -8,7 +8,7 @@ use crate::domain::SessionKey;
 use crate::routing::places;
 
 /// A selection of undelivered rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Which {
     All,
     /// Includes the parts of a whole group.

@@ -196,8 +196,23 @@ impl From<AgentId> for String {
 }
 
 /// The key of an agent's rows; stays when the agent is renamed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct AgentUid(pub Uuid);
+
+impl TryFrom<String> for AgentUid {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map_err(|()| "no uid of an agent")
+    }
+}
+
+impl From<AgentUid> for String {
+    fn from(uid: AgentUid) -> Self {
+        uid.to_string()
+    }
+}
 
 impl FromStr for AgentUid {
     type Err = ();

@@ -85,7 +85,8 @@ pub enum TurnEvent {
 }
 
 /// The place for an outgoing message. Made only from an inbound message, an owner or admin in the
-/// config, a guest who wrote in private or a place of an agent, or from the outbox row of such a message.
+/// config, a guest who wrote in private, a place of an agent or a place with work in its lane, or from the
+/// outbox row of such a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     place: SessionKey,
@@ -131,6 +132,11 @@ impl Destination {
     /// A place of an agent, by a binding, a pin or its conversation. The caller has checked that
     /// the place is the agent's now.
     pub(crate) fn of_agent(place: SessionKey) -> Self {
+        Destination { place, reply: None }
+    }
+
+    /// A place whose message is being answered or waits, for a notice about that.
+    pub(crate) fn of_work(place: SessionKey) -> Self {
         Destination { place, reply: None }
     }
 

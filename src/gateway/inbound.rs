@@ -57,6 +57,7 @@ pub(super) async fn receive(
 }
 
 async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sender<()>) {
+    state.pulse.received(batch.platform);
     let taken = match store(state, batch).await {
         Ok(taken) => taken,
         // Dropping `stored` tells the channel to leave the batch with the platform.

@@ -19,6 +19,7 @@ mod removals;
 mod replies;
 mod safekeeping;
 mod slash;
+mod socket;
 mod storing;
 mod topics;
 mod watching;
@@ -47,6 +48,8 @@ use crate::home::{
     Snapshot, Snapshots,
 };
 use crate::lanes::{self, Sessions};
+use crate::operations::{Live, Operations, Pulse};
+use crate::records::audit::Actor;
 use crate::records::{journal, subagents};
 use crate::routing::Router;
 use crate::routing::aliases::{self, Aliases};
@@ -82,6 +85,8 @@ pub struct Gateway {
 /// Shared by all tasks of the gateway.
 struct GatewayState {
     services: CommandServices,
+    operations: Operations,
+    pulse: Arc<Pulse>,
     /// The home folder.
     home: PathBuf,
     pins: Arc<Pins>,
@@ -89,7 +94,7 @@ struct GatewayState {
     names: Names,
     aliases: Arc<Aliases>,
     delivery: Delivery,
-    removals: Removals,
+    removals: Arc<Removals>,
     guests: Guests,
     ignored: Ignored,
     /// How much people may send in a minute.
@@ -120,12 +125,29 @@ pub enum StartError {
     NoChannel(PathBuf),
 }
 
+/// How long a start waits for verbs that work on the home.
+const VERBS_END: Duration = Duration::from_secs(2);
+
+/// Takes the home, after the verbs that are just working on it.
+async fn locked(home: &Home) -> Result<HomeLock, LockError> {
+    let patience = Instant::now() + VERBS_END;
+    loop {
+        match home.lock() {
+            Err(LockError::Held { .. }) if Instant::now() < patience => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            locked => return locked,
+        }
+    }
+}
+
 /// Ends an interrupted change of an agent before the config is read.
 async fn settle(home: &Home) -> Result<(), StartError> {
     if tenants::is_unsettled(home.path()) {
         let site = Site {
             home: home.path().to_owned(),
             db: Db::open(&home.database()).await?,
+            by: Actor::Gateway,
         };
         tenants::settle(&site).await?;
     }
@@ -135,7 +157,7 @@ async fn settle(home: &Home) -> Result<(), StartError> {
 impl Gateway {
     /// Starts with the platforms named in the config.
     pub async fn start(home: Home) -> Result<Self, StartError> {
-        let lock = home.lock()?;
+        let lock = locked(&home).await?;
         settle(&home).await?;
         let checked = CheckedConfig::load(&home, Secrets::Required)?;
         if checked.config.telegram.is_none() && checked.config.discord.is_none() {
@@ -156,7 +178,7 @@ impl Gateway {
         channel: Arc<dyn Channel>,
         agent: Option<AgentId>,
     ) -> Result<Self, StartError> {
-        let lock = home.lock()?;
+        let lock = locked(&home).await?;
         settle(&home).await?;
         // The platforms' tokens are not needed here, and a missing key is reported when its model
         // is used.
@@ -173,6 +195,8 @@ impl Gateway {
         alone: Option<(Arc<dyn Channel>, Option<AgentId>)>,
     ) -> Result<Self, StartError> {
         files::clear_unfinished(home.path()).await;
+        let links = tenants::stop_leading_all(home.path(), &db).await;
+        or_go_on("folders of renamed agents", links)?;
         let (registry, agent_rows) = checked.registry(&home, &db).await?;
         clear_results(&home, &registry).await;
         let snapshot = Snapshot::new(
@@ -186,10 +210,12 @@ impl Gateway {
             Some(agent) => pins::with_guest(db.clone(), at_the_terminal::pin(agent), now_ms()),
             None => pins::remembered(db.clone()),
         });
+        let pulse = Arc::<Pulse>::default();
         let makings = Makings {
             db: db.clone(),
             router: Router::new(pins.clone()),
             snapshots: snapshots.clone(),
+            pulse: pulse.clone(),
         };
         let made = match alone {
             Some((channel, _)) => vec![Made::apart(channel)],
@@ -243,6 +269,27 @@ impl Gateway {
         });
         let names = names::remembered(db.clone());
         let (reload, requests) = ReloadHandle::new();
+        let (removals, tasks) = (Arc::<Removals>::default(), TaskTracker::new());
+        let stop = CancellationToken::new();
+        let operations = Operations::in_gateway(
+            home.path().to_owned(),
+            db.clone(),
+            Live {
+                sessions: sessions.clone(),
+                snapshots: snapshots.clone(),
+                pins: pins.clone(),
+                delivery: delivery.clone(),
+                reload: reload.clone(),
+                pulse: pulse.clone(),
+                words_are_gone: {
+                    let removals = removals.clone();
+                    Arc::new(move || removals.note())
+                },
+                tasks: tasks.clone(),
+                stop: stop.clone(),
+                started_at: now_ms(),
+            },
+        );
         let services = CommandServices {
             db,
             snapshots,
@@ -252,17 +299,18 @@ impl Gateway {
             reload,
             started_at: now_ms(),
         };
-        let stop = CancellationToken::new();
         let paces = Arc::new(PersonPaces::new(&checked.config.access.limits));
         let state = Arc::new(GatewayState {
             services,
+            operations,
+            pulse: pulse.clone(),
             home: home.path().to_owned(),
             router: Router::new(pins.clone()),
             pins,
             names,
             aliases,
             delivery,
-            removals: Removals::default(),
+            removals,
             guests: Guests::default(),
             ignored: Ignored::default(),
             paces: watch::Sender::new(paces),
@@ -270,7 +318,8 @@ impl Gateway {
             stop,
         });
         state.tell_missing_keys().await;
-        Ok(Self::run(state, home, lock, moves, (makings, made), requests).await)
+        let connecting = (makings, made);
+        Ok(Self::run(state, (home, lock), tasks, moves, connecting, requests).await)
     }
 
     /// Sentences about providers whose key cannot be read.
@@ -280,13 +329,12 @@ impl Gateway {
 
     async fn run(
         state: Arc<GatewayState>,
-        home: Home,
-        lock: HomeLock,
+        (home, lock): (Home, HomeLock),
+        tasks: TaskTracker,
         moves: mpsc::Receiver<MovedAway>,
         (makings, made): (Makings, Vec<Made>),
         requests: ReloadRequests,
     ) -> Self {
-        let tasks = TaskTracker::new();
         let (intake, received) = Intake::new();
         // Held until the rows of an earlier process are under way again, so `settled` does not
         // return early.
@@ -311,6 +359,7 @@ impl Gateway {
             state.services.reload.clone(),
         ));
         tasks.spawn(Reloader::new(state.clone(), platforms, home).serve(requests));
+        socket::open(&state, &tasks);
         tasks.close();
         let moving = tokio::spawn(group_migration::watch(state.clone(), moves));
         Gateway {

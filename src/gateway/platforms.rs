@@ -23,6 +23,7 @@ use crate::commands::SPECS;
 use crate::config::{Config, Discord, GroupSessions, Groups, Telegram, Transport};
 use crate::domain::{PersonId, Platform, Role};
 use crate::home::{Snapshot, Snapshots};
+use crate::operations::Pulse;
 use crate::routing::Router;
 use crate::storage::{Db, StoreError};
 
@@ -41,6 +42,7 @@ pub(super) struct Makings {
     pub(super) db: Db,
     pub(super) router: Router,
     pub(super) snapshots: Snapshots,
+    pub(super) pulse: Arc<Pulse>,
 }
 
 /// The connected platforms.
@@ -122,6 +124,12 @@ impl Platforms {
         })
     }
 
+    /// Whether a channel that the config does not know is alone, such as the terminal.
+    pub(super) fn is_alone(&self) -> bool {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.is_none()
+    }
+
     pub(super) fn listening(&self) -> watch::Receiver<Listening> {
         self.reports.subscribe()
     }
@@ -136,6 +144,8 @@ impl Platforms {
     fn connect(self: &Arc<Self>, made: Made) -> Connected {
         let stop = self.stop.child_token();
         self.count(|channels| channels + 1);
+        let platform = made.channel.abilities().platform;
+        self.makings.pulse.begun(platform);
         let listening = supervise(self.clone(), made.channel, stop.clone());
         Connected {
             settings: made.settings,
@@ -368,6 +378,10 @@ async fn supervise(platforms: Arc<Platforms>, channel: Arc<dyn Channel>, stop: C
             Ok(Ok(())) => break,
             Ok(Err(reason)) => {
                 tracing::error!(%platform, "{platform} is off: {reason}");
+                platforms
+                    .makings
+                    .pulse
+                    .refused(platform, &reason.to_string());
                 platforms
                     .reports
                     .send_modify(|listening| listening.ended = Some(reason.to_string()));

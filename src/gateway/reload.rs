@@ -10,7 +10,7 @@ use super::GatewayState;
 use super::person_pace::PersonPaces;
 use super::platforms::Platforms;
 use crate::clock::now_ms;
-use crate::config::Secrets;
+use crate::config::{Secrets, store};
 use crate::delivery::outbox::{self, Source};
 use crate::domain::{Destination, Platform};
 use crate::home::{
@@ -66,6 +66,7 @@ impl Unchanged {
 impl Reloader {
     pub(super) fn new(state: Arc<GatewayState>, platforms: Arc<Platforms>, home: Home) -> Self {
         let text = read(&home);
+        state.pulse.config_read(text.clone());
         Reloader {
             state,
             platforms,
@@ -105,6 +106,7 @@ impl Reloader {
                     _ => Vec::new(),
                 };
                 let was_broken = current.problem.take().is_some();
+                self.state.pulse.config_read(text.clone());
                 *current = Current {
                     text,
                     problem: None,
@@ -129,6 +131,7 @@ impl Reloader {
                 if current.problem.as_ref() != Some(&problem) {
                     self.tell_owners(&unchanged(count, &problem)).await;
                 }
+                self.state.pulse.config_problem(&problem);
                 current.problem = Some(problem.clone());
                 Reload::Refused(problem)
             }
@@ -153,12 +156,22 @@ impl Reloader {
     }
 
     async fn replace(&self) -> Result<Vec<Platform>, Unchanged> {
-        let home = self.home.clone();
-        let load = move || CheckedConfig::load(&home, Secrets::Required);
-        let checked = tokio::task::spawn_blocking(load)
+        let (home, is_alone) = (self.home.clone(), self.platforms.is_alone());
+        // The terminal needs no token of a platform.
+        let secrets = if is_alone {
+            Secrets::WherePresent
+        } else {
+            Secrets::Required
+        };
+        let load = move || {
+            // A change of an agent is taken in as a whole. A home that cannot be locked has none.
+            let lock = store::lock(home.path()).ok();
+            CheckedConfig::load(&home, secrets).map(|checked| (checked, lock))
+        };
+        let (checked, _lock) = tokio::task::spawn_blocking(load)
             .await
             .expect("reading a config does not panic")?;
-        if checked.config.telegram.is_none() && checked.config.discord.is_none() {
+        if !is_alone && checked.config.telegram.is_none() && checked.config.discord.is_none() {
             return Err(Unchanged::NoChannel);
         }
         let services = &self.state.services;

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::{open_files, storage};
 
@@ -78,7 +79,7 @@ impl Home {
             .mode(0o600)
             .open(&path)
             .map_err(not_writable)?;
-        match file.try_lock() {
+        match patiently_locked(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(LockError::Held {
@@ -97,7 +98,17 @@ impl Home {
         let Ok(file) = File::open(self.path.join("parlor.lock")) else {
             return false;
         };
-        matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+        // Shared, so that programs that look do not take each other for a gateway.
+        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+
+    /// The error of a home that another process works with.
+    pub(crate) fn held(&self) -> LockError {
+        let pid = File::open(self.path.join("parlor.lock"));
+        LockError::Held {
+            home: self.path.clone(),
+            pid: pid.map_or_else(|_| "unknown".into(), |mut file| read_pid(&mut file)),
+        }
     }
 
     /// Takes the rights of other users away: from the folder, and from files of earlier versions. A
@@ -142,6 +153,18 @@ const STICKY: u32 = 0o1000;
 fn rights_of_others(path: &Path) -> Option<u32> {
     let mode = fs::metadata(path).ok()?.permissions().mode();
     (mode & 0o077 != 0).then_some(mode)
+}
+
+/// A program that only looks whether the lock is held holds it for a moment.
+fn patiently_locked(file: &File) -> Result<(), TryLockError> {
+    const LOOKS: u32 = 5;
+    for _ in 1..LOOKS {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+            locked => return locked,
+        }
+    }
+    file.try_lock()
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::Queue;
-use crate::answering::{LaneNews, LaneView};
+use super::{Queue, Stage, Work};
+use crate::answering::{LaneNews, LaneView, Worker};
+use crate::domain::SessionKey;
 use crate::records::inbox::Accepted;
 use crate::subagents::{Arrived, Item};
 
@@ -67,14 +68,26 @@ pub(super) struct RunningTurn {
     withdrawn: Vec<i64>,
     /// Cancelled to stop the turn.
     pub(super) halt: CancellationToken,
+    worker: Worker,
 }
 
 impl RunningTurn {
-    pub(super) fn new(item: Item, halt: CancellationToken) -> Self {
+    pub(super) fn new(item: Item, halt: CancellationToken, worker: Worker) -> Self {
         RunningTurn {
             item,
             withdrawn: Vec::new(),
             halt,
+            worker,
+        }
+    }
+
+    fn at(&self, place: &SessionKey, stage: Stage) -> Work {
+        Work {
+            place: place.clone(),
+            agent: self.worker.agent(),
+            item: self.item.clone(),
+            stage,
+            is_stopping: self.halt.is_cancelled(),
         }
     }
 
@@ -173,6 +186,28 @@ impl Lane {
                 .map(|waiting| Item::of(&waiting.accepted))
                 .collect(),
         }
+    }
+
+    /// Everything in the lane of this place.
+    pub(super) fn work<'a>(&'a self, place: &'a SessionKey) -> impl Iterator<Item = Work> + 'a {
+        let current = self.current.iter().map(|turn| turn.at(place, Stage::Runs));
+        let parked = self.parked.iter().map(|turn| turn.at(place, Stage::Parked));
+        let questions = self.waiting.iter().filter(|waiting| waiting.is_question());
+        let waiting = questions.map(|waiting| {
+            let waited = i64::try_from(waiting.since.elapsed().as_millis()).unwrap_or(i64::MAX);
+            let item = Item::of(&waiting.accepted);
+            Work {
+                place: place.clone(),
+                agent: None,
+                item: Item {
+                    since: item.since.saturating_sub(waited),
+                    ..item
+                },
+                stage: Stage::Waits,
+                is_stopping: false,
+            }
+        });
+        current.chain(parked).chain(waiting)
     }
 
     pub(super) fn takes(&self, purpose: Purpose, arrived: Arrived) -> bool {

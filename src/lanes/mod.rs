@@ -74,6 +74,27 @@ pub struct Queue {
     pub subagents: Vec<Item>,
 }
 
+/// A message or a turn in a lane, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// The place of the lane.
+    pub(crate) place: SessionKey,
+    /// None before the agent is chosen.
+    pub(crate) agent: Option<AgentUid>,
+    pub(crate) item: Item,
+    pub(crate) stage: Stage,
+    /// The turn is to stop, and ends soon.
+    pub(crate) is_stopping: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Runs,
+    /// The turn goes on after newer messages.
+    Parked,
+    Waits,
+}
+
 /// The lane has no room for another message.
 #[derive(Debug)]
 pub struct LaneFull {
@@ -238,6 +259,35 @@ impl Sessions {
             subagents: self.subagents.of_place(&origin.key),
             ..self.lanes.queue(origin)
         }
+    }
+
+    /// The turns and waiting messages of all places, subagents among them.
+    pub(crate) fn work(&self) -> Vec<Work> {
+        self.lanes.work()
+    }
+
+    /// The subagents of a place that have not ended, as work of the place.
+    pub(crate) fn background(&self, place: &SessionKey) -> Vec<Work> {
+        let work = |item| Work {
+            place: place.clone(),
+            agent: None,
+            item,
+            stage: Stage::Runs,
+            is_stopping: false,
+        };
+        self.subagents
+            .of_place(place)
+            .into_iter()
+            .map(work)
+            .collect()
+    }
+
+    /// The same as [`Sessions::halt`] for work that [`Sessions::work`] told of.
+    pub(crate) fn halt_work(&self, work: &Work) {
+        self.lanes.halt_in(&work.place, &work.item.ids);
+        let ids = &work.item.ids;
+        self.subagents
+            .stop(|id, running| ids.contains(&id) || ids.contains(&running.parent_inbox_id));
     }
 
     /// Ends the turns of these inbox rows, and the subagents they asked for. The rows are closed

@@ -12,7 +12,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::keep::Keeper;
 use super::lane::{Lane, Purpose, Waiting};
 use super::person_turns::{PersonTurns, Share};
-use super::{LaneFull, Queue};
+use super::{LaneFull, Queue, Work};
 use crate::answering::Answering;
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, Extras, Inbound, Internal, Origin, SessionKey};
@@ -184,7 +184,15 @@ impl Lanes {
         self.halt_in(&self.lane_of(origin), ids);
     }
 
-    fn halt_in(&self, place: &SessionKey, ids: &[i64]) {
+    /// The work of all lanes.
+    pub(super) fn work(&self) -> Vec<Work> {
+        let lanes = self.lanes.iter();
+        lanes
+            .flat_map(|lane| lane.work(lane.key()).collect::<Vec<_>>())
+            .collect()
+    }
+
+    pub(super) fn halt_in(&self, place: &SessionKey, ids: &[i64]) {
         let Some(mut lane) = self.lanes.get_mut(place) else {
             return;
         };

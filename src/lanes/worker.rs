@@ -214,8 +214,10 @@ impl Lanes {
             entry.remove();
             return None;
         };
-        lane.current = (taken.purpose == Purpose::Answer)
-            .then(|| RunningTurn::new(Item::of(&taken.accepted), taken.halt.clone()));
+        lane.current = (taken.purpose == Purpose::Answer).then(|| {
+            let item = Item::of(&taken.accepted);
+            RunningTurn::new(item, taken.halt.clone(), taken.lane.worker())
+        });
         lane.was_busy |= taken.purpose == Purpose::Answer;
         lane.tell();
         lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;

@@ -52,6 +52,18 @@ pub(crate) enum Action {
     Pair,
     Unpair,
     Reload,
+    AgentAdd,
+    AgentDefault,
+    AgentRename,
+    AgentRemove,
+    AgentRestore,
+    AgentPurge,
+    AgentImport,
+    New,
+    Stop,
+    Forget,
+    Retry,
+    Drop,
 }
 
 impl Action {
@@ -63,6 +75,18 @@ impl Action {
             Action::Pair => "pair",
             Action::Unpair => "unpair",
             Action::Reload => "reload",
+            Action::AgentAdd => "agent add",
+            Action::AgentDefault => "agent default",
+            Action::AgentRename => "agent rename",
+            Action::AgentRemove => "agent remove",
+            Action::AgentRestore => "agent restore",
+            Action::AgentPurge => "agent purge",
+            Action::AgentImport => "agent import",
+            Action::New => "new",
+            Action::Stop => "stop",
+            Action::Forget => "forget",
+            Action::Retry => "retry",
+            Action::Drop => "drop",
         }
     }
 }
@@ -94,6 +118,13 @@ impl<'a> Change<'a> {
     pub(crate) fn at(self, place: &'a SessionKey) -> Self {
         Change {
             place: Some(place),
+            ..self
+        }
+    }
+
+    pub(crate) fn of(self, agent: &'a AgentId) -> Self {
+        Change {
+            agent: Some(agent),
             ..self
         }
     }

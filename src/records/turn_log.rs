@@ -153,6 +153,38 @@ pub(crate) fn last_error(
         .optional()
 }
 
+/// A turn without an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FailedTurn {
+    pub(crate) at: i64,
+    /// The agent's uid.
+    pub(crate) agent: String,
+    pub(crate) place: String,
+    pub(crate) reason: String,
+}
+
+/// Turns without an answer since a time, the newest first. A turn that a person stopped is none.
+pub(crate) fn errors(
+    connection: &Connection,
+    since: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<FailedTurn>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT ended_at, agent_uid, coalesce(key, ''), outcome FROM turns LEFT JOIN places ON places.id = place_id
+         WHERE ended_at >= ?1 AND outcome NOT IN ('answered', 'stopped') AND route <> 'a summary'
+         ORDER BY ended_at DESC LIMIT ?2",
+    )?;
+    let rows = statement.query_map(rusqlite::params![since, limit], |row| {
+        Ok(FailedTurn {
+            at: row.get(0)?,
+            agent: row.get(1)?,
+            place: row.get(2)?,
+            reason: row.get(3)?,
+        })
+    })?;
+    rows.collect()
+}
+
 pub(crate) fn count_of(connection: &Connection, uid: AgentUid) -> rusqlite::Result<usize> {
     let sql = "SELECT count(*) FROM turns WHERE agent_uid = ?1";
     connection

@@ -16,7 +16,7 @@ use crate::config::edit::{self, NewAgent};
 use crate::domain::{AgentId, AgentUid};
 
 /// The wish for a new agent.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Adding {
     pub id: String,
     pub entry: NewAgent,
@@ -27,7 +27,7 @@ pub(crate) struct Adding {
 }
 
 /// A new agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Added {
     pub id: AgentId,
     /// As paths within the home folder.

@@ -21,12 +21,11 @@ const MANIFEST: &str = "agent.json";
 const TABLES: &str = "config.toml";
 
 /// A removed agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Archive {
     /// The folder's name, by which people restore or purge the agent.
     pub name: String,
     pub id: AgentId,
-    #[serde(serialize_with = "as_text")]
     pub uid: AgentUid,
     pub removed_at: i64,
     /// Lists in the config that named the agent: `agents.main.read_memory_from`.
@@ -230,8 +229,4 @@ impl Archive {
         }
         fs::remove_dir_all(&self.folder).map_err(TenantError::disk(&self.folder))
     }
-}
-
-fn as_text<S: serde::Serializer>(uid: &AgentUid, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(uid)
 }

@@ -13,6 +13,7 @@ use super::fitting::{self, Fitted};
 use super::folders::{self, STAGING, Sizes};
 use super::note::{self, Change, Note};
 use super::package::{self, Manifest, Package, Texts};
+use super::rows;
 use super::site::{Site, blocking, folder_of};
 use crate::agents::memory::export::{self, Form};
 use crate::agents::{Memories, agent_rows, memory};
@@ -20,6 +21,7 @@ use crate::clock::now_ms;
 use crate::config::{AgentTable, Visibility, edit};
 use crate::domain::{AgentId, AgentUid};
 use crate::home::registry;
+use crate::records::audit::Action;
 use crate::records::transcript::{self, ExportedMessage, Importing};
 use crate::records::view::View;
 
@@ -135,7 +137,7 @@ pub(crate) struct Wish<'a> {
 }
 
 /// An imported agent, or what an import would bring.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Imported {
     pub id: AgentId,
     /// The agent's table in the config.
@@ -191,8 +193,9 @@ pub(super) async fn import(
     if wish.only_look {
         return Ok(imported);
     }
-    let (row_id, keep_global) = (id.clone(), wish.keep_global);
+    let (row_id, keep_global, by) = (id.clone(), wish.keep_global, site.by.clone());
     let written = site.db.write(move |tx| {
+        rows::note(tx, &by, Action::AgentImport, &row_id)?;
         agent_rows::add_new(tx, uid, &row_id, now_ms())?;
         write_rows(tx, uid, &package, keep_global).map_err(|WriteError(error)| error)
     });

@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::error::TenantError;
+use super::site::folder_of;
+use crate::domain::AgentId;
 
 /// Depth of nested folders in a walk.
 const MAX_DEPTH: usize = 32;
@@ -39,6 +41,22 @@ pub(super) fn walk(folder: &Path) -> Result<Walk, TenantError> {
     walk.files.sort();
     walk.left_out.sort();
     Ok(walk)
+}
+
+/// Has the old folder of a renamed agent lead to the new one, for turns that know the old one.
+pub(super) fn lead(home: &Path, from: &AgentId, to: &AgentId) {
+    let old = folder_of(home, from);
+    if let Err(error) = symlink(to.as_str(), &old) {
+        tracing::warn!("{} does not lead to {to}: {error}", old.display());
+    }
+}
+
+/// Whether this is a link made by [`lead`]: it names the folder beside it.
+pub(super) fn leads_beside(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|to| {
+        let mut steps = to.components();
+        matches!(steps.next(), Some(Component::Normal(_))) && steps.next().is_none()
+    })
 }
 
 /// Files, seen from their folder, with their sizes.

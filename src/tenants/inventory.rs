@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde::Serialize;
 
+use super::folders;
 use super::site::{Site, folder_of};
 use crate::agents::{agent_rows, memory};
 use crate::config::Config;
@@ -26,7 +27,7 @@ pub(crate) enum Origin {
 }
 
 /// Rows that hang on an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Rows {
     pub memories: usize,
     /// Messages of the agent itself.
@@ -93,7 +94,10 @@ pub(crate) fn discovered(config: &Config, home: &Path) -> Vec<AgentId> {
     let Ok(entries) = std::fs::read_dir(home.join("agents")) else {
         return Vec::new();
     };
-    let folders = entries.flatten().filter(|entry| entry.path().is_dir());
+    let folders = entries.flatten().filter(|entry| {
+        let path = entry.path();
+        path.is_dir() && !folders::leads_beside(&path)
+    });
     let ids = folders.filter_map(|entry| AgentId::parse(entry.file_name().to_str()?).ok());
     let mut unknown: Vec<AgentId> = ids
         .filter(|id| config.agents.iter().all(|spec| spec.id != *id))

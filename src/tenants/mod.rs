@@ -2,8 +2,8 @@
 //!
 //! An agent is three things: tables in `config.toml`, a folder, and rows that hang on its uid.
 //! Every change of an agent is made here, so that the three stay together and the same checks hold
-//! everywhere. Changes that only add to the config may be made while a gateway runs and count from
-//! its next start; changes that move files or rows need the home for themselves.
+//! everywhere. While a gateway runs on the home, the gateway makes the changes: `operations` has it
+//! take them in.
 //!
 //! Each function below first settles a change that a killed process left behind, then calls its
 //! verb. From the bottom up: `folders`, `archive`, `rows` and `editing` are the steps, `note` is
@@ -43,6 +43,7 @@ pub(crate) use export_import::{Exported, Imported, Wish};
 pub(crate) use inventory::{Origin, Rows, discovered, last_error, rows_of, stored_only};
 pub(crate) use purging::{Purged, Stake};
 pub(crate) use removing::Removed;
+pub(crate) use renaming::{OldFolder, stop_leading, stop_leading_all};
 pub(crate) use restoring::Restored;
 pub(crate) use rows::KEEPS_OLD_ID;
 pub(crate) use site::Site;
@@ -72,10 +73,10 @@ pub(crate) async fn clone(site: &Site, from: &str, to: &str) -> Result<AgentId, 
 /// Changes an agent's id. History, memory, pins and bindings stay.
 pub(crate) async fn rename(
     site: &Site,
-    from: &str,
-    to: &str,
+    ids: (&str, &str),
+    old_folder: OldFolder,
 ) -> Result<(AgentId, AgentId), TenantError> {
-    renaming::rename(site, begin(site).await?, from, to).await
+    renaming::rename(site, begin(site).await?, ids, old_folder).await
 }
 
 /// Makes an agent the default, and tells whether the config changed.

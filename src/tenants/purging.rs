@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rusqlite::Transaction;
+
 use super::archive::{self, Archive, archives, refuse_in_use};
 use super::editing::Editing;
 use super::error::TenantError;
@@ -12,11 +14,12 @@ use super::{folders, rows};
 use crate::agents::{Memories, agent_rows};
 use crate::channels::outgoing;
 use crate::domain::AgentId;
+use crate::records::audit::Action;
 use crate::storage::{Db, Scrub};
 use rows::Destroyed;
 
 /// An agent before its purge.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Stake {
     pub id: AgentId,
     /// None for an agent in use.
@@ -93,7 +96,7 @@ async fn stake_of(
 }
 
 /// A destroyed agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Purged {
     pub archive: Archive,
     pub rows: Rows,
@@ -106,8 +109,12 @@ pub(crate) struct Purged {
 pub(super) async fn purge(site: &Site, which: &str) -> Result<Purged, TenantError> {
     let archive = archive::find(&site.home, which)?;
     refuse_in_use(site, &archive).await?;
-    let uid = archive.uid;
-    let Destroyed { rows, outgoing } = site.db.write(move |tx| rows::destroy(tx, uid)).await?;
+    let (uid, id, by) = (archive.uid, archive.id.clone(), site.by.clone());
+    let destroy = move |tx: &Transaction<'_>| {
+        rows::note(tx, &by, Action::AgentPurge, &id)?;
+        rows::destroy(tx, uid)
+    };
+    let Destroyed { rows, outgoing } = site.db.write(destroy).await?;
     let copies = outgoing::folder(&site.home);
     let (archive, files) = blocking(move || {
         for copy in outgoing {

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rusqlite::Transaction;
+
 use super::archive::{self, Archive};
 use super::editing::Editing;
 use super::error::TenantError;
@@ -14,9 +16,10 @@ use crate::agents::agent_rows;
 use crate::clock::now_ms;
 use crate::config::edit;
 use crate::domain::AgentId;
+use crate::records::audit::Action;
 
 /// A removed agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Removed {
     pub archive: Archive,
     /// Bindings removed with the agent.
@@ -67,12 +70,12 @@ pub(super) async fn remove(
         Ok((archive, note))
     })
     .await?;
-    let name = archive.name.clone();
-    let rows = match site
-        .db
-        .write(move |tx| rows::put_aside(tx, uid, &name, now))
-        .await
-    {
+    let (name, row_id, by) = (archive.name.clone(), archive.id.clone(), site.by.clone());
+    let put_aside = move |tx: &Transaction<'_>| {
+        rows::note(tx, &by, Action::AgentRemove, &row_id)?;
+        rows::put_aside(tx, uid, &name, now)
+    };
+    let rows = match site.db.write(put_aside).await {
         Ok(rows) => rows,
         Err(error) => {
             editing.take_back(&text);

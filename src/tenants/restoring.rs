@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rusqlite::Transaction;
+
 use super::archive::{self, refuse_in_use};
 use super::editing::Editing;
 use super::error::TenantError;
@@ -11,9 +13,10 @@ use super::site::{Site, blocking, folder_of};
 use super::{folders, rows};
 use crate::config::edit::{self, NewAgent};
 use crate::domain::AgentId;
+use crate::records::audit::Action;
 
 /// An agent after its return.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Restored {
     pub id: AgentId,
     pub rows: Rows,
@@ -54,12 +57,12 @@ pub(super) async fn restore(
             .inspect_err(|_| folders::move_back(&folder, &back.files()))
     })
     .await?;
-    let (uid, row_id) = (archive.uid, id.clone());
-    let rows = match site
-        .db
-        .write(move |tx| rows::take_up(tx, uid, &row_id))
-        .await
-    {
+    let (uid, row_id, by) = (archive.uid, id.clone(), site.by.clone());
+    let take_up = move |tx: &Transaction<'_>| {
+        rows::note(tx, &by, Action::AgentRestore, &row_id)?;
+        rows::take_up(tx, uid, &row_id)
+    };
+    let rows = match site.db.write(take_up).await {
         Ok(rows) => rows,
         Err(error) => {
             editing.take_back(&fitting.text);

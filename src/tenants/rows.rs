@@ -11,6 +11,7 @@ use crate::agents::{agent_rows, memory};
 use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::domain::{AgentId, AgentUid};
+use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::{inbox, journal, ledger, subagents, summaries, transcript, turn_log};
 use crate::routing::pins;
 
@@ -24,11 +25,12 @@ pub(super) async fn record_clone(
     id: &AgentId,
     uid: AgentUid,
 ) -> Result<(), TenantError> {
-    let id = id.clone();
+    let (id, by) = (id.clone(), site.by.clone());
     let record = move |tx: &Transaction<'_>| {
         if agent_rows::knows(tx, &uid.to_string())? {
             return Ok(());
         }
+        note(tx, &by, Action::AgentAdd, &id)?;
         agent_rows::add_new(tx, uid, &id, now_ms())
     };
     Ok(site.db.write(record).await?)
@@ -41,11 +43,23 @@ pub(super) async fn record_rename(
     to: &AgentId,
 ) -> Result<(), TenantError> {
     let until = now_ms() + i64::try_from(KEEPS_OLD_ID.as_millis()).unwrap_or(i64::MAX);
-    let (from, to) = (from.clone(), to.clone());
-    Ok(site
-        .db
-        .write(move |tx| agent_rows::rename(tx, &from, &to, until, now_ms()))
-        .await?)
+    let (from, to, by) = (from.clone(), to.clone(), site.by.clone());
+    let record = move |tx: &Transaction<'_>| {
+        let change = Change::new(Action::AgentRename).of(&to).from(&from).to(&to);
+        audit::note(tx, &by, &change, now_ms())?;
+        agent_rows::rename(tx, &from, &to, until, now_ms())
+    };
+    Ok(site.db.write(record).await?)
+}
+
+/// Writes an entry about an agent as a whole.
+pub(super) fn note(
+    tx: &Transaction<'_>,
+    by: &Actor,
+    action: Action,
+    id: &AgentId,
+) -> rusqlite::Result<()> {
+    audit::note(tx, by, &Change::new(action).of(id), now_ms())
 }
 
 /// Hides the rows of a removed agent.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::TenantError;
 use crate::domain::AgentId;
+use crate::records::audit::Actor;
 use crate::storage::{Db, StoreError};
 
 /// Where agents live.
@@ -12,6 +13,8 @@ pub(crate) struct Site {
     /// The home folder.
     pub home: PathBuf,
     pub db: Db,
+    /// Named in the audit of every change.
+    pub by: Actor,
 }
 
 /// The folder with an agent's files.

@@ -54,6 +54,7 @@ mod nothing_stops;
 mod odd_updates;
 mod old_servers;
 mod open_files;
+mod operations;
 mod packages;
 mod peers;
 mod pictures;

@@ -117,14 +117,23 @@ fn nothing_in_a_turn_reaches_a_memory_or_a_skill_without_its_agent() {
         files_with(&["Scope::Global"]),
         ["agents/memory/scope.rs", "cli/memory.rs", "cli/recall.rs"]
     );
-    // Exports are the operator's; everything else reads for a person and a place.
+    // Exports and `parlor forget` are the operator's; everything else reads for a person and a place.
     assert_eq!(
         files_with(&[".everything("]),
-        ["cli/memory.rs", "tenants/export_import.rs"]
+        [
+            "cli/memory.rs",
+            "operations/forgetting.rs",
+            "tenants/export_import.rs"
+        ]
     );
     assert_eq!(
         files_with(&["Reader::operator("]),
-        ["cli/memory.rs", "cli/remember.rs", "cli/security.rs"]
+        [
+            "cli/memory.rs",
+            "cli/remember.rs",
+            "cli/security.rs",
+            "operations/forgetting.rs"
+        ]
     );
     let in_a_turn = |name: &String| name.starts_with("tools/") || name.starts_with("turn/");
     let looking_up: Vec<String> = files_with(&["Registry"])

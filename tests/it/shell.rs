@@ -619,7 +619,7 @@ async fn a_running_gateway_is_told_of_and_no_other() {
     let gateway = house.open().await;
     let told = run(home, &["agent", "default", "main"]).await;
     assert_eq!(told.code, 0, "{}", told.stderr);
-    assert_snapshot!(told.stderr, @"The running gateway takes it in within seconds.");
+    assert_snapshot!(told.stderr, @"The running gateway uses it now.");
     let json = run(home, &["agent", "default", "rose", "--json"])
         .await
         .stdout;

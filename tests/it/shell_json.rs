@@ -234,6 +234,30 @@ async fn the_json_page_names_every_field_of_changes() {
     checked(home, "man", &["--out", &folder]).await;
 }
 
+#[tokio::test]
+async fn the_json_page_names_every_field_of_a_running_gateway() {
+    let house = House::new(HOUSE).await;
+    let home = house.home.path();
+    let gateway = house.open().await;
+    let place = "telegram:topic:-1001234:101";
+    let topic = house.telegram.forum(-1_001_234).topic(101, "Roses");
+    house.model.hold();
+    topic.says(ALICE, "a long one").await;
+    house.model.wait_for_open(1).await;
+    let status = checked(home, "status", &[]).await;
+    assert_eq!(status["turns"][0]["place"]["name"], "Roses");
+    checked(home, "queue", &[]).await;
+    checked(home, "stop", &[place]).await;
+    house.model.release();
+    house.settled(&gateway).await;
+    checked(home, "pin", &[place, "rose"]).await;
+    checked(home, "new", &[place]).await;
+    checked(home, "remember", &["-a", "rose", "Lunch is at noon"]).await;
+    checked(home, "forget", &["-a", "rose", "1"]).await;
+    checked(home, "reload", &[]).await;
+    house.close(gateway).await;
+}
+
 /// Findings are the result, so there is no error beside them.
 #[tokio::test]
 async fn findings_are_a_result_and_end_with_one() {

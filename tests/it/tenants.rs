@@ -746,31 +746,6 @@ async fn an_agent_moves_to_another_house() {
     assert_eq!(left, [] as [PathBuf; 0]);
 }
 
-/// What moves rows or files needs the home for itself; what only adds to the config does not.
-#[tokio::test]
-async fn while_a_gateway_runs_only_the_config_is_edited() {
-    let house = House::new("[agents.main]\n[agents.rose]\n").await;
-    let gateway = house.open().await;
-    for arguments in [
-        &["agent", "remove", "rose"][..],
-        &["agent", "rename", "rose", "rosa"],
-        &["agent", "purge", "rose", "--yes"],
-        &["agent", "restore", "rose"],
-        &["agent", "import", "nothing"],
-    ] {
-        let ran = run(house.home.path(), arguments).await;
-        assert_eq!(ran.code, 1, "{arguments:?}");
-        assert!(
-            ran.stderr.contains("Parlor is already running on HOME"),
-            "{}",
-            ran.stderr
-        );
-    }
-    fine(house.home.path(), &["agent", "add", "dot"]).await;
-    fine(house.home.path(), &["agent", "default", "dot"]).await;
-    house.close(gateway).await;
-}
-
 /// What somebody decided meanwhile is not overruled by an agent that comes back.
 #[tokio::test]
 async fn a_place_that_was_given_away_meanwhile_stays_away() {

@@ -124,6 +124,7 @@ async fn gateway_info(bot: &Bot) -> Result<GatewayInfo, ListenError> {
                 return Err(ListenError(BAD_TOKEN.into()));
             }
             Err(error) => {
+                bot.api.health().is_deaf(error.to_string());
                 tracing::warn!(
                     "asking Discord where to connect: {error}; trying again in {} s",
                     backoff.peek().as_secs()

@@ -99,6 +99,18 @@ enum Ended {
 }
 
 impl Ended {
+    fn in_words(&self) -> String {
+        match self {
+            Ended::NotOpened(error) => error.clone(),
+            Ended::Closed(Close {
+                reason: Some(reason),
+                ..
+            }) => format!("the connection was closed: {reason}"),
+            Ended::Closed(_) => "the connection was closed".to_owned(),
+            _ => "connecting again".to_owned(),
+        }
+    }
+
     fn haste(&self) -> Haste {
         if matches!(self, Ended::Invalid | Ended::Forgotten | Ended::BrokenReady) {
             Haste::NotAtOnce
@@ -124,6 +136,7 @@ impl<D: Dial> Shard<'_, D> {
             (Session::default(), Patience::default(), Restarts::default());
         while !self.events.is_closed() {
             let (reached, ended) = self.once(&mut session).await;
+            self.api.health().is_deaf(ended.in_words());
             let mut wait = patience.after(reached, ended.haste());
             if session.judge(reached, ended)?.is_break() {
                 return Ok(());
@@ -240,10 +253,14 @@ impl<D: Dial> Shard<'_, D> {
             };
             match received {
                 Received::Payload(payload) => match session.take(socket, payload).await {
-                    ControlFlow::Continue(event) => room
-                        .into_iter()
-                        .zip(event)
-                        .for_each(|(room, event)| room.send(event)),
+                    ControlFlow::Continue(event) => {
+                        if session.is_let_in {
+                            self.api.health().hears();
+                        }
+                        room.into_iter()
+                            .zip(event)
+                            .for_each(|(room, event)| room.send(event));
+                    }
                     ControlFlow::Break(ended) => return ended,
                 },
                 Received::Broken(broken) => match session.take_broken(socket, *broken).await {

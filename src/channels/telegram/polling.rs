@@ -66,6 +66,7 @@ pub(super) async fn poll(receiver: &Receiver, intake: &Intake) -> Result<(), Lis
         match ask(&receiver.api, &mut position, hold).await {
             Ok(updates) => {
                 trouble.polled();
+                receiver.api.health().hears();
                 let is_first = std::mem::replace(&mut hold, POLL).is_zero();
                 if is_first {
                     receiver.say_connected("polling").await?;
@@ -155,6 +156,7 @@ impl Trouble {
 
     async fn handle(&mut self, api: &Api, error: ApiError) -> Result<(), ListenError> {
         self.failures += 1;
+        api.health().is_deaf(error.to_string());
         match error {
             // Telegram answers 404 to a token without a bot, and 401 to a withdrawn token.
             ApiError::Answered {

@@ -130,8 +130,10 @@ async fn announce(
             webhook.url,
             backoff.peek().as_secs()
         );
+        api.health().is_deaf(error.to_string());
         api.health().pause(&mut backoff).await;
     }
+    api.health().hears();
     tracing::info!(
         "Telegram calls {}; listening on {}",
         webhook.url,

@@ -5,10 +5,11 @@ use std::io::{self, BufRead, IsTerminal};
 
 use clap::Args;
 
+use super::super::operator::{Operator, told};
 use super::super::{Failure, note, question};
-use super::texts::told;
 use crate::domain::AgentId;
-use crate::tenants::{self, Site, TenantError};
+use crate::home::Home;
+use crate::operations::{AgentRequest, Refusal, RefusalKind, Reply, Request};
 
 #[derive(Args, Clone)]
 pub(in crate::cli) struct Add {
@@ -41,14 +42,14 @@ pub(super) fn is_possible(json: bool) -> bool {
 }
 
 /// Completes what the command line gave.
-pub(super) async fn ask_for_the_rest(site: &Site, given: Add) -> Result<Add, Failure> {
+pub(super) async fn ask_for_the_rest(home: &Home, given: Add) -> Result<Add, Failure> {
     let given = match given.id {
         Some(_) => given,
-        None => ask_for_id(site, given).await?,
+        None => ask_for_id(home, given).await?,
     };
     let id = given.id.clone().unwrap_or_default();
     // The id is checked before the person is asked for the rest.
-    tenants::may_add(site, &id).await.map_err(told)?;
+    may_add(home, &id).await?.map_err(told)?;
     let name = given.name.clone().unwrap_or_else(|| capitalized(&id));
     let mut given = Add {
         name: ask(&format!("Name for people [{name}]: "), given.name)?,
@@ -69,7 +70,7 @@ pub(super) async fn ask_for_the_rest(site: &Site, given: Add) -> Result<Add, Fai
 const WHICH_PLACE: &str = "A place of its own, as /whoami in a chat shows it, if any: ";
 
 /// Asks again until an id can be used. The end of the input ends the asking.
-async fn ask_for_id(site: &Site, given: Add) -> Result<Add, Failure> {
+async fn ask_for_id(home: &Home, given: Add) -> Result<Add, Failure> {
     note(format_args!(
         "A new agent. Enter alone leaves an answer out."
     ));
@@ -81,14 +82,21 @@ async fn ask_for_id(site: &Site, given: Add) -> Result<Add, Failure> {
         }
         .with_plain_id();
         let id = given.id.clone().unwrap_or_default();
-        match tenants::may_add(site, &id).await {
+        match may_add(home, &id).await? {
             Ok(_) => return Ok(given),
-            Err(error @ (TenantError::Unknown(_) | TenantError::Conflict(_))) => {
-                note(format_args!("{error}"));
-            }
-            Err(error) => return Err(told(error)),
+            Err(refusal) if refusal.kind == RefusalKind::Failed => return Err(told(refusal)),
+            Err(refusal) => note(format_args!("{}", refusal.text)),
         }
     }
+}
+
+async fn may_add(home: &Home, id: &str) -> Result<Result<Reply, Refusal>, Failure> {
+    let id = id.to_owned();
+    let request = Request::Agent(AgentRequest::MayAdd { id });
+    Operator::open(home, request.shares_home())
+        .await?
+        .try_ask(request)
+        .await
 }
 
 fn ask(text: &str, given: Option<String>) -> Result<Option<String>, Failure> {

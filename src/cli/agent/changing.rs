@@ -1,5 +1,5 @@
 //! The verbs that change agents: they read the arguments and print the result. The changes
-//! themselves are in `tenants`.
+//! themselves are in `operations`.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,16 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::super::json::{Named, paths, time};
+use super::super::operator::{self, Operator, odd_reply};
 use super::super::table::{Column, table};
 use super::super::{Failure, Outcome, data, data_json, note, print, question};
 use super::asking::{self, Add};
 use super::importing;
-use super::texts::{at_stake_text, belongings, counted, rows_text, told};
+use super::texts::{at_stake_text, belongings, counted, rows_text};
 use crate::config::edit::NewAgent;
 use crate::domain::AgentId;
 use crate::home::Home;
+use crate::operations::{self, AgentReply, AgentRequest, Reply, Request};
 use crate::storage::Db;
 use crate::tenants::{self, Adding, Archive, Rows, Site, Stake, Wish};
 
@@ -75,10 +77,24 @@ pub(super) struct Changes<'a> {
 }
 
 impl Changes<'_> {
+    /// For requests that add to the config.
+    async fn operator(&self) -> Result<Operator, Failure> {
+        Operator::open(self.home, true).await
+    }
+
+    async fn ask(&self, request: AgentRequest) -> Result<AgentReply, Failure> {
+        match operator::ask(self.home, Request::Agent(request)).await? {
+            Reply::Agent(reply) => Ok(*reply),
+            _ => Err(odd_reply()),
+        }
+    }
+
+    /// For verbs that only look at the home.
     async fn site(&self) -> Result<Site, Failure> {
         Ok(Site {
             home: self.home.path().to_owned(),
             db: Db::open(&self.home.database()).await?,
+            by: operations::actor(nix::unistd::geteuid().as_raw()),
         })
     }
 
@@ -94,10 +110,9 @@ impl Changes<'_> {
     }
 
     pub(super) async fn add(&self, arguments: Add) -> Outcome {
-        let site = self.site().await?;
         let given = arguments.with_plain_id();
         let given = match (&given.id, asking::is_possible(self.json)) {
-            (_, true) => asking::ask_for_the_rest(&site, given).await?,
+            (_, true) => asking::ask_for_the_rest(self.home, given).await?,
             (Some(_), false) => given,
             (None, false) => {
                 return Err(
@@ -106,8 +121,12 @@ impl Changes<'_> {
                 );
             }
         };
-        let added = tenants::add(&site, adding(given)).await.map_err(told)?;
-        let (agent, running) = (self.named(&added.id), self.home.is_running());
+        let mut operator = self.operator().await?;
+        let request = AgentRequest::Add(adding(given));
+        let AgentReply::Added(added) = ask(&mut operator, request).await? else {
+            return Err(odd_reply());
+        };
+        let (agent, running) = (self.named(&added.id), operator.is_gateway());
         if self.json {
             return data_json(&json!({
                 "agent": agent,
@@ -133,7 +152,7 @@ impl Changes<'_> {
         }
         if running {
             note(format_args!(
-                "The running gateway takes it in within seconds. Then /agent {} in a chat gives the place to it.",
+                "The running gateway has it. /agent {} in a chat gives the place to it.",
                 added.id
             ));
         } else {
@@ -145,25 +164,18 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// Tells when a running gateway knows the change.
-    fn note_running(&self) {
-        if self.home.is_running() {
-            note(format_args!(
-                "The running gateway takes it in within seconds."
-            ));
-        }
-    }
-
     pub(super) async fn adopt(&self, id: &str) -> Outcome {
-        let id = tenants::adopt(&self.site().await?, id)
-            .await
-            .map_err(told)?;
+        let mut operator = self.operator().await?;
+        let request = AgentRequest::Adopt { id: id.to_owned() };
+        let AgentReply::Adopted(id) = ask(&mut operator, request).await? else {
+            return Err(odd_reply());
+        };
         let has_files = self.home.path().join("agents").join(id.as_str()).is_dir();
         if self.json {
             return data_json(&json!({
                 "agent": self.named(&id),
                 "has_files": has_files,
-                "gateway_runs": self.home.is_running(),
+                "gateway_runs": operator.is_gateway(),
             }));
         }
         let files = if has_files {
@@ -172,42 +184,51 @@ impl Changes<'_> {
             ", with what the database has of it".into()
         };
         data(format_args!("{id} is in config.toml{files}."));
-        self.note_running();
+        note_running(&operator);
         Ok(())
     }
 
     pub(super) async fn clone(&self, from: &str, to: &str) -> Outcome {
-        let id = tenants::clone(&self.site().await?, from, to)
-            .await
-            .map_err(told)?;
+        let mut operator = self.operator().await?;
+        let request = AgentRequest::Clone {
+            from: from.to_owned(),
+            to: to.to_owned(),
+        };
+        let AgentReply::Cloned(id) = ask(&mut operator, request).await? else {
+            return Err(odd_reply());
+        };
         if self.json {
             return data_json(&json!({
                 "agent": self.named(&id),
                 "copied_from": from,
-                "gateway_runs": self.home.is_running(),
+                "gateway_runs": operator.is_gateway(),
             }));
         }
         data(format_args!(
             "{id} is a copy of {from}: the same settings, identity files and skills, and no memories."
         ));
-        self.note_running();
+        note_running(&operator);
         Ok(())
     }
 
     pub(super) async fn default(&self, agent: &str) -> Outcome {
-        let (id, is_new) = tenants::set_default(&self.site().await?, agent)
-            .await
-            .map_err(told)?;
+        let mut operator = self.operator().await?;
+        let request = AgentRequest::SetDefault {
+            agent: agent.to_owned(),
+        };
+        let AgentReply::Default { agent: id, is_new } = ask(&mut operator, request).await? else {
+            return Err(odd_reply());
+        };
         if self.json {
             return data_json(&json!({
                 "agent": self.named(&id),
                 "changed": is_new,
-                "gateway_runs": is_new && self.home.is_running(),
+                "gateway_runs": is_new && operator.is_gateway(),
             }));
         }
         if is_new {
             data(format_args!("{id} is the default agent."));
-            self.note_running();
+            note_running(&operator);
         } else {
             data(format_args!("{id} is the default agent already."));
         }
@@ -215,10 +236,13 @@ impl Changes<'_> {
     }
 
     pub(super) async fn rename(&self, from: &str, to: &str) -> Outcome {
-        let _lock = self.home.lock()?;
-        let (from, to) = tenants::rename(&self.site().await?, from, to)
-            .await
-            .map_err(told)?;
+        let request = AgentRequest::Rename {
+            from: from.to_owned(),
+            to: to.to_owned(),
+        };
+        let AgentReply::Renamed { from, to } = self.ask(request).await? else {
+            return Err(odd_reply());
+        };
         let days = tenants::KEEPS_OLD_ID.as_secs() / 86_400;
         print::result(
             self.json,
@@ -228,9 +252,12 @@ impl Changes<'_> {
     }
 
     pub(super) async fn remove(&self, agent: &str) -> Outcome {
-        let _lock = self.home.lock()?;
-        let site = self.site().await?;
-        let removed = tenants::remove(&site, agent).await.map_err(told)?;
+        let request = AgentRequest::Remove {
+            agent: agent.to_owned(),
+        };
+        let AgentReply::Removed(removed) = self.ask(request).await? else {
+            return Err(odd_reply());
+        };
         let Archive { name, id, .. } = &removed.archive;
         if self.json {
             return data_json(&json!({
@@ -256,11 +283,11 @@ impl Changes<'_> {
     }
 
     pub(super) async fn restore(&self, arguments: Restore) -> Outcome {
-        let _lock = self.home.lock()?;
-        let as_id = arguments.as_id.as_deref();
-        let restored = tenants::restore(&self.site().await?, &arguments.which, as_id)
-            .await
-            .map_err(told)?;
+        let Restore { which, as_id } = arguments;
+        let request = AgentRequest::Restore { which, as_id };
+        let AgentReply::Restored(restored) = self.ask(request).await? else {
+            return Err(odd_reply());
+        };
         if self.json {
             return data_json(&json!({
                 "agent": self.named(&restored.id),
@@ -288,25 +315,19 @@ impl Changes<'_> {
     }
 
     pub(super) async fn purge(&self, arguments: Purge) -> Outcome {
-        let _lock = self.home.lock()?;
-        let site = self.site().await?;
-        let stake = tenants::at_stake(&site, &arguments.which)
-            .await
-            .map_err(told)?;
-        if !arguments.yes {
+        let Purge { which, yes } = arguments;
+        if !yes {
+            let request = AgentRequest::AtStake {
+                which: which.clone(),
+            };
+            let AgentReply::Stake(stake) = self.ask(request).await? else {
+                return Err(odd_reply());
+            };
             confirm(&stake)?;
         }
-        let name = match stake.archive {
-            None => {
-                tenants::remove(&site, stake.id.as_str())
-                    .await
-                    .map_err(told)?
-                    .archive
-                    .name
-            }
-            Some(archive) => archive.name,
+        let AgentReply::Purged(purged) = self.ask(AgentRequest::Purge { which }).await? else {
+            return Err(odd_reply());
         };
-        let purged = tenants::purge(&site, &name).await.map_err(told)?;
         if self.json {
             return data_json(&json!({
                 "agent": Named::new(&purged.archive.id, None),
@@ -328,13 +349,15 @@ impl Changes<'_> {
         Ok(())
     }
 
+    /// By this process also while a gateway runs: nothing of the home changes, and the file is this
+    /// user's.
     pub(super) async fn export(&self, arguments: Export) -> Outcome {
         let path = arguments
             .output
             .unwrap_or_else(|| PathBuf::from(format!("{}.parlor-agent.tar.gz", arguments.agent)));
         let exported = tenants::export(&self.site().await?, &arguments.agent, &path)
             .await
-            .map_err(told)?;
+            .map_err(|error| operator::told(error.into()))?;
         if self.json {
             return data_json(&json!({
                 "agent": self.named(&exported.id),
@@ -368,15 +391,28 @@ impl Changes<'_> {
     }
 
     pub(super) async fn import(&self, arguments: Import) -> Outcome {
-        let _lock = self.home.lock()?;
-        let wish = Wish {
-            as_id: arguments.as_id.as_deref(),
-            keep_global: arguments.global,
-            only_look: arguments.dry_run,
+        let Import {
+            file,
+            as_id,
+            global,
+            dry_run,
+        } = arguments;
+        // The gateway has a working folder of its own.
+        let file = std::path::absolute(&file).unwrap_or(file);
+        let request = AgentRequest::Import {
+            file,
+            as_id: as_id.clone(),
+            keep_global: global,
+            only_look: dry_run,
         };
-        let imported = tenants::import(&self.site().await?, &arguments.file, wish)
-            .await
-            .map_err(told)?;
+        let AgentReply::Imported(imported) = self.ask(request).await? else {
+            return Err(odd_reply());
+        };
+        let wish = Wish {
+            as_id: as_id.as_deref(),
+            keep_global: global,
+            only_look: dry_run,
+        };
         if self.json {
             return data_json(&importing::json(&imported, &wish));
         }
@@ -412,6 +448,20 @@ impl Changes<'_> {
             .map(|(archive, rows)| [archive.name, archive.id.to_string(), rows_text(&rows)]);
         data(format_args!("{}", table(columns, rows.collect())));
         Ok(())
+    }
+}
+
+async fn ask(operator: &mut Operator, request: AgentRequest) -> Result<AgentReply, Failure> {
+    match operator.ask(Request::Agent(request)).await? {
+        Reply::Agent(reply) => Ok(*reply),
+        _ => Err(odd_reply()),
+    }
+}
+
+/// Tells that a running gateway knows the change.
+fn note_running(operator: &Operator) {
+    if operator.is_gateway() {
+        note(format_args!("The running gateway uses it now."));
     }
 }
 

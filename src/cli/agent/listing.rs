@@ -7,6 +7,7 @@ use super::super::{Failure, Outcome, data, data_json};
 use super::OpenHome;
 use crate::agents::{Agent, Skills, memory};
 use crate::domain::AgentId;
+use crate::operations;
 use crate::tenants::{self, Archive, Origin, Site};
 
 #[derive(Serialize)]
@@ -78,6 +79,7 @@ async fn rows(open: &OpenHome) -> Result<Vec<Row>, Failure> {
     let site = Site {
         home: open.home.clone(),
         db: open.db.clone(),
+        by: operations::actor(nix::unistd::geteuid().as_raw()),
     };
     for (id, known) in tenants::stored_only(&site, &open.checked.config).await? {
         let state = format!("not in config.toml any more; `parlor agent adopt {id}` adds it again");

@@ -1,39 +1,6 @@
-//! Words that several verbs for agents share: counts, and reports about config.toml.
+//! Words that several verbs for agents share: counts of belongings.
 
-use super::super::Failure;
-use super::super::color::Style;
-use crate::config::Report;
-use crate::tenants::{Rows, Stake, TenantError};
-
-pub(super) fn told(error: TenantError) -> Failure {
-    match error {
-        TenantError::Unknown(error) => Failure::WrongUse(error.to_string()),
-        TenantError::Problems(report) => {
-            let errors = if report.problems.len() == 1 {
-                "this error"
-            } else {
-                "these errors"
-            };
-            Failure::Failed(with_end(
-                &report,
-                &format!(
-                    "Nothing was changed. With your options config.toml would have had {errors}."
-                ),
-            ))
-        }
-        TenantError::Broken(report) => Failure::Failed(with_end(
-            &report,
-            "Nothing was changed. Fix config.toml first.",
-        )),
-        other => Failure::Failed(other.to_string()),
-    }
-}
-
-/// A report that ends with the verb's own words.
-fn with_end(report: &Report, end: &str) -> String {
-    let color = Style::for_stderr().is_coloured();
-    format!("{}{end}", report.render_problems(color))
-}
+use crate::tenants::{Rows, Stake};
 
 /// Conversations with this agent alone are destroyed too, so the question names them.
 pub(super) fn at_stake_text(stake: &Stake) -> String {

@@ -199,6 +199,10 @@ const VERBS: &[&[&str]] = &[
     &["security", "check"],
     &["security", "check", "--json"],
     &["pair", "list"],
+    &["status"],
+    &["status", "--json"],
+    &["queue"],
+    &["queue", "--json"],
 ];
 
 /// Those that the help lists.
@@ -237,6 +241,11 @@ const OTHER_VERBS: &[&str] = &[
     "ask",
     "init",
     "remember",
+    "forget",
+    "pin",
+    "new",
+    "stop",
+    "reload",
     "help",
     "version",
     "completions",

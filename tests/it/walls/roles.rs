@@ -544,8 +544,8 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
     Some(match verb {
         "chat" | "ask" => ActsFor::Terminal,
         "run" | "init" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
-        | "remember" | "usage" | "failed" | "pair" | "security" | "help" | "version"
-        | "completions" | "man" => ActsFor::Operator,
+        | "remember" | "forget" | "usage" | "failed" | "pair" | "security" | "status" | "queue"
+        | "pin" | "new" | "stop" | "reload" | "help" | "version" | "completions" | "man" => ActsFor::Operator,
         _ => return None,
     })
 }

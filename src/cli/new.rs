@@ -1,0 +1,35 @@
+//! `parlor new`: begins a new conversation in a place, as `/new` does in a chat.
+
+use clap::Args;
+use serde_json::json;
+
+use super::operator::{self, odd_reply};
+use super::{Outcome, print};
+use crate::domain::SessionKey;
+use crate::home::Home;
+use crate::operations::{Reply, Request};
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Place such as telegram:topic:-100:7, as /whoami shows it
+    place: SessionKey,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(home: Home, Arguments { place, json }: Arguments) -> Outcome {
+    let request = Request::New {
+        place: place.clone(),
+    };
+    let Reply::BegunAnew = operator::ask(&home, request).await? else {
+        return Err(odd_reply());
+    };
+    print::result(
+        json,
+        &json!({ "place": place }),
+        format_args!(
+            "A new conversation begins in {place}. Its agent sees nothing of the one before."
+        ),
+    )
+}

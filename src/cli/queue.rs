@@ -1,0 +1,118 @@
+//! `parlor queue`: shows the answers under way and the messages that wait, or drops the latter.
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use super::json::{Named, time};
+use super::names::Names;
+use super::operator::{self, odd_reply};
+use super::table::{Column, table};
+use super::{Outcome, data, data_json, print};
+use crate::clock::now_ms;
+use crate::config::Secrets;
+use crate::domain::SessionKey;
+use crate::home::{CheckedConfig, Home};
+use crate::operations::{Ended, Listed, ListedStage, Reply, Request};
+use crate::storage::Db;
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Place such as telegram:topic:-100:7 [default: every place]
+    place: Option<SessionKey>,
+    /// Drop the messages that wait; answers under way go on
+    #[arg(long)]
+    clear: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A turn or a message for programs.
+#[derive(Serialize)]
+struct Row {
+    place: Named,
+    agent: Option<Named>,
+    state: ListedStage,
+    by: String,
+    since: String,
+    seconds: i64,
+}
+
+pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
+    let Arguments { place, clear, json } = arguments;
+    if clear {
+        return drop_waiting(&home, place, json).await;
+    }
+    let Reply::Queue(listed) = operator::ask(&home, Request::Queue { place }).await? else {
+        return Err(odd_reply());
+    };
+    let config = CheckedConfig::load(&home, Secrets::WherePresent).ok();
+    let config = config.as_ref().map(|checked| &*checked.config);
+    let names = Names::load(&Db::open(&home.database()).await?, config).await?;
+    let now = now_ms();
+    let rows: Vec<Row> = listed.iter().map(|row| shown(row, &names, now)).collect();
+    if json {
+        return data_json(&rows);
+    }
+    if rows.is_empty() {
+        data(format_args!(
+            "Nothing is being answered, and nothing waits."
+        ));
+        return Ok(());
+    }
+    let columns = [
+        Column::Words("PLACE"),
+        Column::Words("STATE"),
+        Column::Words("AGENT"),
+        Column::Words("FOR"),
+        Column::Number("SECONDS"),
+    ];
+    let cells = rows.into_iter().map(|row| {
+        [
+            row.place.text(),
+            state(row.state).to_owned(),
+            row.agent.map(|agent| agent.text()).unwrap_or_default(),
+            row.by,
+            row.seconds.to_string(),
+        ]
+    });
+    data(format_args!("{}", table(columns, cells.collect())));
+    Ok(())
+}
+
+fn shown(row: &Listed, names: &Names, now: i64) -> Row {
+    Row {
+        place: names.place(&row.place),
+        agent: row.agent.as_ref().map(|agent| names.agent(agent)),
+        state: row.stage,
+        by: row.by.clone(),
+        since: time(row.since),
+        seconds: (now - row.since).max(0) / 1000,
+    }
+}
+
+pub(super) fn state(stage: ListedStage) -> &'static str {
+    match stage {
+        ListedStage::Running => "running",
+        ListedStage::Parked => "parked",
+        ListedStage::Waiting => "waiting",
+    }
+}
+
+async fn drop_waiting(home: &Home, place: Option<SessionKey>, json: bool) -> Outcome {
+    let Reply::Ended(ended) = operator::ask(home, Request::Clear { place }).await? else {
+        return Err(odd_reply());
+    };
+    let Ended { count, places } = ended;
+    let told = match count {
+        0 => "Nothing waits.".to_owned(),
+        1 => "1 waiting message is dropped.".to_owned(),
+        count => format!("{count} waiting messages are dropped."),
+    };
+    print::result(
+        json,
+        &json!({ "dropped": count, "places": places }),
+        format_args!("{told}"),
+    )
+}

@@ -1,0 +1,341 @@
+//! The life of agents. Changes of the home are made by `tenants`; a running gateway then takes them
+//! in at once.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use super::{Live, Operations, Refusal, RefusalKind, texts, work};
+use crate::clock::now_ms;
+use crate::config::Report;
+use crate::domain::{AgentId, AgentUid};
+use crate::home::Reload;
+use crate::lanes::Stage;
+use crate::records::audit::{self, Action, Actor, Change};
+use crate::tenants::{
+    self, Added, Adding, Imported, OldFolder, Purged, Removed, Restored, Site, Stake, TenantError,
+    Wish,
+};
+
+/// A wish about an agent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AgentRequest {
+    /// Whether a new agent can have this id.
+    MayAdd {
+        id: String,
+    },
+    Add(Adding),
+    Adopt {
+        id: String,
+    },
+    Clone {
+        from: String,
+        to: String,
+    },
+    SetDefault {
+        agent: String,
+    },
+    Rename {
+        from: String,
+        to: String,
+    },
+    Remove {
+        agent: String,
+    },
+    Restore {
+        which: String,
+        as_id: Option<String>,
+    },
+    /// What a purge would destroy.
+    AtStake {
+        which: String,
+    },
+    Purge {
+        which: String,
+    },
+    Import {
+        file: PathBuf,
+        as_id: Option<String>,
+        keep_global: bool,
+        only_look: bool,
+    },
+}
+
+impl AgentRequest {
+    /// Additions to the config are made under its own lock.
+    pub(super) fn shares_home(&self) -> bool {
+        matches!(
+            self,
+            AgentRequest::MayAdd { .. }
+                | AgentRequest::Add(_)
+                | AgentRequest::Adopt { .. }
+                | AgentRequest::Clone { .. }
+                | AgentRequest::SetDefault { .. }
+                | AgentRequest::AtStake { .. }
+        )
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AgentReply {
+    MayBeAdded,
+    Added(Added),
+    Adopted(AgentId),
+    Cloned(AgentId),
+    Default { agent: AgentId, is_new: bool },
+    Renamed { from: AgentId, to: AgentId },
+    Removed(Removed),
+    Restored(Restored),
+    Stake(Stake),
+    Purged(Purged),
+    Imported(Imported),
+}
+
+pub(super) async fn run(
+    operations: &Operations,
+    actor: &Actor,
+    request: AgentRequest,
+) -> Result<AgentReply, Refusal> {
+    let agents = Agents {
+        operations,
+        site: Site {
+            home: operations.home.clone(),
+            db: operations.db.clone(),
+            by: actor.clone(),
+        },
+    };
+    match request {
+        AgentRequest::MayAdd { id } => {
+            tenants::may_add(&agents.site, &id).await?;
+            Ok(AgentReply::MayBeAdded)
+        }
+        AgentRequest::Add(adding) => agents.add(adding).await.map(AgentReply::Added),
+        AgentRequest::Adopt { id } => agents.adopt(&id).await.map(AgentReply::Adopted),
+        AgentRequest::Clone { from, to } => {
+            let id = tenants::clone(&agents.site, &from, &to).await?;
+            agents.take_in("agent clone").await;
+            Ok(AgentReply::Cloned(id))
+        }
+        AgentRequest::SetDefault { agent } => agents.set_default(&agent).await,
+        AgentRequest::Rename { from, to } => agents.rename(&from, &to).await,
+        AgentRequest::Remove { agent } => agents.remove(&agent).await.map(AgentReply::Removed),
+        AgentRequest::Restore { which, as_id } => {
+            let restored = tenants::restore(&agents.site, &which, as_id.as_deref()).await?;
+            agents.take_in("agent restore").await;
+            Ok(AgentReply::Restored(restored))
+        }
+        AgentRequest::AtStake { which } => {
+            let stake = tenants::at_stake(&agents.site, &which).await?;
+            Ok(AgentReply::Stake(stake))
+        }
+        AgentRequest::Purge { which } => agents.purge(&which).await.map(AgentReply::Purged),
+        AgentRequest::Import {
+            file,
+            as_id,
+            keep_global,
+            only_look,
+        } => {
+            let wish = Wish {
+                as_id: as_id.as_deref(),
+                keep_global,
+                only_look,
+            };
+            let imported = tenants::import(&agents.site, &file, wish).await?;
+            if !only_look {
+                agents.take_in("agent import").await;
+            }
+            Ok(AgentReply::Imported(imported))
+        }
+    }
+}
+
+/// A stopped turn is over soon; a purge waits so long for its last rows.
+const SOON_OVER: Duration = Duration::from_secs(10);
+/// How often turns under way are looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+struct Agents<'a> {
+    operations: &'a Operations,
+    site: Site,
+}
+
+impl Agents<'_> {
+    async fn add(&self, adding: Adding) -> Result<Added, Refusal> {
+        let added = tenants::add(&self.site, adding).await?;
+        self.note(Action::AgentAdd, &added.id).await?;
+        self.take_in("agent add").await;
+        Ok(added)
+    }
+
+    async fn adopt(&self, id: &str) -> Result<AgentId, Refusal> {
+        let id = tenants::adopt(&self.site, id).await?;
+        self.note(Action::AgentAdd, &id).await?;
+        self.take_in("agent adopt").await;
+        Ok(id)
+    }
+
+    async fn set_default(&self, word: &str) -> Result<AgentReply, Refusal> {
+        let (agent, is_new) = tenants::set_default(&self.site, word).await?;
+        if is_new {
+            self.note(Action::AgentDefault, &agent).await?;
+            self.take_in("agent default").await;
+        }
+        Ok(AgentReply::Default { agent, is_new })
+    }
+
+    /// Turns under way are finished under the old id.
+    async fn rename(&self, from: &str, to: &str) -> Result<AgentReply, Refusal> {
+        let under_way = self.under_way(from);
+        let old_folder = if under_way.is_empty() {
+            OldFolder::Goes
+        } else {
+            OldFolder::LeadsToNew
+        };
+        let (from, to) = tenants::rename(&self.site, (from, to), old_folder).await?;
+        self.take_in("agent rename").await;
+        if let Some(live) = self
+            .operations
+            .live
+            .clone()
+            .filter(|_| !under_way.is_empty())
+        {
+            let (home, old) = (self.site.home.clone(), from.clone());
+            live.tasks.clone().spawn(async move {
+                ended(&live, &under_way).await;
+                tenants::stop_leading(&home, &old);
+            });
+        }
+        Ok(AgentReply::Renamed { from, to })
+    }
+
+    /// The inbox rows of the agent's turns.
+    fn under_way(&self, word: &str) -> BTreeSet<i64> {
+        let Some(live) = &self.operations.live else {
+            return BTreeSet::new();
+        };
+        let snapshot = live.snapshots.current();
+        let Some(agent) = snapshot.registry.find(word) else {
+            return BTreeSet::new();
+        };
+        rows_of(live, agent.uid)
+    }
+
+    /// Turns of the agent are stopped, and their places are told.
+    async fn remove(&self, word: &str) -> Result<Removed, Refusal> {
+        let removed = tenants::remove(&self.site, word).await?;
+        let (id, uid) = (&removed.archive.id, removed.archive.uid);
+        let label = self.label(uid).unwrap_or_else(|| id.to_string());
+        self.take_in("agent remove").await;
+        let Some(live) = &self.operations.live else {
+            return Ok(removed);
+        };
+        let own = live.sessions.work().into_iter();
+        let own = own.filter(|work| work.agent == Some(uid));
+        let told = texts::removed(&label);
+        work::end(self.operations, live, &self.site.by, own.collect(), &told).await?;
+        Ok(removed)
+    }
+
+    fn label(&self, uid: AgentUid) -> Option<String> {
+        let snapshot = self.operations.live.as_ref()?.snapshots.current();
+        snapshot.registry.by_uid(uid).map(|agent| agent.label())
+    }
+
+    async fn purge(&self, which: &str) -> Result<Purged, Refusal> {
+        let stake = tenants::at_stake(&self.site, which).await?;
+        let archive = match stake.archive {
+            None => self.remove(stake.id.as_str()).await?.archive,
+            Some(archive) => archive,
+        };
+        if let Some(live) = &self.operations.live {
+            let under_way = rows_of(live, archive.uid);
+            // A turn that does not end leaves its last rows, and nothing else.
+            drop(tokio::time::timeout(SOON_OVER, ended(live, &under_way)).await);
+        }
+        Ok(tenants::purge(&self.site, &archive.name).await?)
+    }
+
+    /// For changes that write no row of their own.
+    async fn note(&self, action: Action, id: &AgentId) -> Result<(), Refusal> {
+        let (by, id) = (self.site.by.clone(), id.clone());
+        let note = move |tx: &rusqlite::Transaction<'_>| {
+            audit::note(tx, &by, &Change::new(action).of(&id), now_ms())
+        };
+        Ok(self.operations.db.write(note).await?)
+    }
+
+    /// Has the running gateway use the changed home.
+    async fn take_in(&self, cause: &str) {
+        let Some(live) = &self.operations.live else {
+            return;
+        };
+        // Pins are remembered with the agent's id, and count for agents that are there.
+        live.pins.all_changed();
+        // A refused reload is told to the owners.
+        if let Some(Reload::Refused(_)) = live.reload.ask(cause).await {
+            tracing::warn!("the change counts when config.toml can be read again");
+        }
+        live.pins.all_changed();
+    }
+}
+
+fn rows_of(live: &Live, agent: AgentUid) -> BTreeSet<i64> {
+    let work = live.sessions.work().into_iter();
+    let own = work.filter(|work| work.agent == Some(agent) && work.stage != Stage::Waits);
+    own.flat_map(|work| work.item.ids).collect()
+}
+
+/// Returns when none of these rows has a turn, or the gateway stops.
+async fn ended(live: &Live, rows: &BTreeSet<i64>) {
+    let is_under_way = || {
+        let work = live.sessions.work();
+        work.iter()
+            .any(|work| work.item.ids.iter().any(|id| rows.contains(id)))
+    };
+    let began = Instant::now();
+    while is_under_way() && !live.stop.is_cancelled() {
+        // A long turn is looked at less often.
+        sleep(LOOK_AGAIN.max(began.elapsed() / 20)).await;
+    }
+}
+
+impl From<TenantError> for Refusal {
+    fn from(error: TenantError) -> Self {
+        match error {
+            TenantError::Unknown(error) => Refusal::wrong_use(error.to_string()),
+            TenantError::Conflict(error) => Refusal {
+                kind: RefusalKind::Conflict,
+                ..Refusal::failed(error.to_string())
+            },
+            TenantError::Problems(report) => {
+                let errors = if report.problems.len() == 1 {
+                    "this error"
+                } else {
+                    "these errors"
+                };
+                let end = format!(
+                    "Nothing was changed. With your options config.toml would have had {errors}."
+                );
+                with_end(&report, &end)
+            }
+            TenantError::Broken(report) => {
+                with_end(&report, "Nothing was changed. Fix config.toml first.")
+            }
+            other => Refusal::failed(other.to_string()),
+        }
+    }
+}
+
+/// A report that ends with the operation's own words.
+fn with_end(report: &Report, end: &str) -> Refusal {
+    let rendered = |color| format!("{}{end}", report.render_problems(color));
+    Refusal {
+        coloured: Some(rendered(true)),
+        ..Refusal::failed(rendered(false))
+    }
+}

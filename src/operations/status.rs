@@ -1,0 +1,213 @@
+//! The state of the house: platforms, agents, work, money, config, errors.
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::work::{self, Listed, ListedStage};
+use super::{Live, Operations, Refusal};
+use crate::channels::Hearing;
+use crate::clock::now_ms;
+use crate::config::Money;
+use crate::delivery::outbox;
+use crate::domain::{AgentId, Platform, SessionKey};
+use crate::records::ledger::{self, Spender};
+use crate::records::turn_log;
+
+/// How many of the newest errors are shown.
+const ERRORS_SHOWN: u32 = 5;
+/// Older errors are no news.
+const ERRORS_SINCE_MS: i64 = 24 * 60 * 60 * 1000;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Status {
+    pub(crate) at: i64,
+    /// None where no gateway runs.
+    pub(crate) gateway: Option<GatewayState>,
+    pub(crate) agents: Vec<AgentState>,
+    /// Turns under way and waiting messages.
+    pub(crate) work: Vec<Listed>,
+    pub(crate) letters: Letters,
+    /// The newest first.
+    pub(crate) errors: Vec<ErrorSeen>,
+}
+
+/// Facts of a running gateway.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GatewayState {
+    pub(crate) version: String,
+    pub(crate) pid: u32,
+    pub(crate) started_at: i64,
+    pub(crate) platforms: Vec<PlatformState>,
+    pub(crate) config: ConfigState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PlatformState {
+    pub(crate) platform: Platform,
+    pub(crate) state: Link,
+    /// The beginning of the state.
+    pub(crate) since: Option<i64>,
+    pub(crate) last_update_at: Option<i64>,
+    /// Why it is down.
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Link {
+    Connecting,
+    Connected,
+    Down,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ConfigState {
+    /// When the running config was read.
+    pub(crate) read_at: i64,
+    /// The file on disk is another.
+    pub(crate) differs: bool,
+    /// Why the file on disk does not count.
+    pub(crate) problem: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AgentState {
+    pub(crate) id: AgentId,
+    pub(crate) running: usize,
+    pub(crate) tokens_today: u64,
+    pub(crate) cost_today: Money,
+    pub(crate) tokens_per_day: Option<u64>,
+    pub(crate) cost_per_day: Option<Money>,
+    /// The last turn without an answer.
+    pub(crate) last_error: Option<(i64, String)>,
+}
+
+/// Messages on their way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Letters {
+    /// Waiting for more than a minute.
+    pub(crate) slow: i64,
+    pub(crate) failed: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ErrorSeen {
+    pub(crate) at: i64,
+    pub(crate) agent: Option<AgentId>,
+    pub(crate) place: Option<SessionKey>,
+    pub(crate) reason: String,
+}
+
+impl Status {
+    /// Whether something is down.
+    pub(crate) fn is_down(&self) -> bool {
+        match &self.gateway {
+            None => true,
+            Some(gateway) => {
+                let mut platforms = gateway.platforms.iter();
+                platforms.any(|platform| platform.state == Link::Down)
+                    || gateway.config.problem.is_some()
+            }
+        }
+    }
+}
+
+pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
+    let now = now_ms();
+    let gateway = operations
+        .live
+        .as_ref()
+        .map(|live| gateway(operations, live));
+    let work = work::queue(operations, None).await?;
+    let snapshot = operations.snapshot().await?;
+    let agents: Vec<_> = snapshot.registry.all().to_vec();
+    let running = work.clone();
+    let read = move |connection: &Connection| {
+        let state = |agent: &std::sync::Arc<crate::agents::Agent>| {
+            let spent = ledger::today(connection, &Spender::Agent(agent.uid), now)?;
+            let own = running.iter().filter(|work| {
+                work.stage == ListedStage::Running && work.agent.as_ref() == Some(&agent.id)
+            });
+            Ok(AgentState {
+                id: agent.id.clone(),
+                running: own.count(),
+                tokens_today: spent.tokens,
+                cost_today: spent.cost,
+                tokens_per_day: agent.limits.day.tokens,
+                cost_per_day: agent.limits.day.cost,
+                last_error: turn_log::last_error(connection, agent.uid)?,
+            })
+        };
+        let states = agents
+            .iter()
+            .map(state)
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        let errors = turn_log::errors(connection, now - ERRORS_SINCE_MS, ERRORS_SHOWN)?;
+        let errors: Vec<ErrorSeen> = errors
+            .into_iter()
+            .map(|error| ErrorSeen {
+                at: error.at,
+                agent: agents
+                    .iter()
+                    .find(|agent| agent.uid.to_string() == error.agent)
+                    .map(|agent| agent.id.clone()),
+                place: error.place.parse().ok(),
+                reason: error.reason,
+            })
+            .collect();
+        let troubles = outbox::troubles(connection, now)?;
+        let letters = Letters {
+            slow: troubles.waiting,
+            failed: troubles.failed,
+        };
+        Ok((states, errors, letters))
+    };
+    let (agents, errors, letters) = operations.db.read(read).await?;
+    Ok(Status {
+        at: now,
+        gateway,
+        agents,
+        work,
+        letters,
+        errors,
+    })
+}
+
+fn gateway(operations: &Operations, live: &Live) -> GatewayState {
+    let channels = live.delivery.channels();
+    let platforms = channels.iter().map(|channel| {
+        let platform = channel.abilities().platform;
+        let hearing = channel.health().map(crate::channels::Health::hearing);
+        let (state, since, reason) = match (live.pulse.refusal(platform), hearing) {
+            (Some(reason), _) => (Link::Down, None, Some(reason)),
+            (None, Some(Hearing::NotYet)) => (Link::Connecting, None, None),
+            (None, Some(Hearing::Deaf { since, reason })) => {
+                (Link::Down, Some(since), Some(reason))
+            }
+            (None, Some(Hearing::Since(since))) => (Link::Connected, Some(since), None),
+            // The terminal has no connection that could break.
+            (None, None) => (Link::Connected, Some(live.started_at), None),
+        };
+        PlatformState {
+            platform,
+            state,
+            since,
+            last_update_at: live.pulse.last_update(platform),
+            reason,
+        }
+    });
+    let seen = live.pulse.config();
+    let on_disk = std::fs::read_to_string(operations.home.join("config.toml"));
+    let on_disk: Option<toml::Table> = on_disk.ok().and_then(|text| text.parse().ok());
+    GatewayState {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        started_at: live.started_at,
+        platforms: platforms.collect(),
+        config: ConfigState {
+            read_at: seen.read_at,
+            differs: on_disk != seen.text,
+            problem: seen.problem,
+        },
+    }
+}
