@@ -21,6 +21,7 @@ mod safekeeping;
 mod slash;
 mod socket;
 mod storing;
+mod terminals;
 mod topics;
 mod watching;
 
@@ -37,6 +38,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::agents::{Memories, Registry};
 use crate::answering::{TranscriptSearch, files};
+use crate::channels::local::LocalChannel;
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::CommandServices;
@@ -54,18 +56,18 @@ use crate::records::{journal, subagents};
 use crate::routing::Router;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
-use crate::routing::pins::{self, Pins};
+use crate::routing::pins::{self, Pins, StandIns};
 use crate::storage::{Db, Remedy, StoreError};
 use crate::tenants::{self, Site, TenantError};
 use crate::tools::{self, ToolBox};
 
-pub(crate) use at_the_terminal::{Topic, TurnReport};
 use guests::Guests;
 use ignored::Ignored;
 use person_pace::PersonPaces;
 use platforms::{Listening, Made, Makings, Platforms};
 use reload::Reloader;
 use removals::Removals;
+use terminals::Terminals;
 
 /// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next
 /// start.
@@ -89,6 +91,8 @@ struct GatewayState {
     pulse: Arc<Pulse>,
     /// The home folder.
     home: PathBuf,
+    /// Terminals of other processes. None where this process is a terminal itself.
+    terminals: Option<Terminals>,
     pins: Arc<Pins>,
     router: Router,
     names: Names,
@@ -205,11 +209,13 @@ impl Gateway {
             Arc::new(registry),
         );
         let snapshots = Snapshots::new(snapshot);
-        let guest = alone.as_ref().and_then(|(_, agent)| agent.clone());
-        let pins = Arc::new(match guest {
-            Some(agent) => pins::with_guest(db.clone(), at_the_terminal::pin(agent), now_ms()),
-            None => pins::remembered(db.clone()),
-        });
+        let stand_in = alone.as_ref().and_then(|(_, agent)| agent.clone());
+        let stand_ins = StandIns::everywhere(stand_in.map(at_the_terminal::pin));
+        let pins = Arc::new(pins::with_stand_ins(db.clone(), stand_ins.clone()));
+        // A terminal alone in its process has the gateway for itself.
+        let terminals = alone
+            .is_none()
+            .then(|| Terminals::new(stand_ins, LocalChannel::without_terminals()));
         let pulse = Arc::<Pulse>::default();
         let makings = Makings {
             db: db.clone(),
@@ -221,7 +227,8 @@ impl Gateway {
             Some((channel, _)) => vec![Made::apart(channel)],
             None => platforms::made(&makings, &snapshots.current()).await?,
         };
-        let channels: Vec<_> = made.iter().map(|made| made.channel.clone()).collect();
+        let mut channels: Vec<_> = made.iter().map(|made| made.channel.clone()).collect();
+        channels.extend(terminals.as_ref().map(Terminals::channel));
         let work = TaskTracker::new();
         // Closed from the start, so that waiting ends whenever nothing is counted.
         work.close();
@@ -305,6 +312,7 @@ impl Gateway {
             operations,
             pulse: pulse.clone(),
             home: home.path().to_owned(),
+            terminals,
             router: Router::new(pins.clone()),
             pins,
             names,
@@ -343,6 +351,9 @@ impl Gateway {
         tasks.spawn(cleaning::keep_house(state.clone()));
         tasks.spawn(safekeeping::watch(state.clone()));
         tasks.spawn(removals::watch(state.clone()));
+        if let Some(terminals) = &state.terminals {
+            tasks.spawn(terminals.listen(intake.clone(), state.stop.clone()));
+        }
         let platforms = Platforms::new(
             makings,
             intake,

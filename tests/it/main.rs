@@ -39,6 +39,7 @@ mod idle;
 mod in_doubt;
 mod incoming;
 mod interrupted;
+mod joining;
 mod labels;
 mod lanes;
 mod leftovers;

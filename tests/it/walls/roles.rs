@@ -545,7 +545,9 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
         "chat" | "ask" => ActsFor::Terminal,
         "run" | "init" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
         | "remember" | "forget" | "usage" | "failed" | "pair" | "security" | "status" | "queue"
-        | "pin" | "new" | "stop" | "reload" | "help" | "version" | "completions" | "man" => ActsFor::Operator,
+        | "pin" | "new" | "stop" | "reload" | "help" | "version" | "completions" | "man" => {
+            ActsFor::Operator
+        }
         _ => return None,
     })
 }
