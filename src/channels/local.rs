@@ -1,7 +1,8 @@
 //! The chat in this machine's terminal. Takes the same way through inbox, router, lane and outbox
 //! as any platform.
 
-use std::collections::HashSet;
+mod seats;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +22,7 @@ use crate::domain::{
     Addressed, Arrival, Destination, Extras, FileRef, Inbound, LocalName, MessageId, Origin,
     OutgoingFile, PersonId, Platform, ReplyHandle, SessionKey,
 };
+use seats::{Seat, Seats};
 
 /// Lines and screen events in the queue. When full, the other side waits.
 const QUEUE: usize = 64;
@@ -28,43 +30,48 @@ const QUEUE: usize = 64;
 /// The gateway's side.
 pub struct LocalChannel {
     /// Locked by the running `listen`.
-    lines: AsyncMutex<mpsc::Receiver<Line>>,
-    screen: mpsc::Sender<Shown>,
-    /// A plain lock: every section is a look at a few entries, and none awaits.
-    talk: Arc<Mutex<Talk>>,
+    received: AsyncMutex<mpsc::Receiver<Line>>,
+    lines: mpsc::Sender<Line>,
+    seats: SharedSeats,
 }
 
-/// The questions of this process, and the answer that the terminal is shown while a model writes.
-#[derive(Default)]
-struct Talk {
-    asked: HashSet<MessageId>,
-    streamed: Option<Streamed>,
-}
-
-/// The answer that is shown as it comes. There is one at most, because pieces of two would be mixed
-/// on the screen.
-struct Streamed {
-    question: MessageId,
-    place: SessionKey,
-    /// The pieces that are on the screen already.
-    text: String,
-}
+type SharedSeats = Arc<Mutex<Seats>>;
 
 /// The person's side.
 pub struct Terminal {
     pub voice: Voice,
     pub screen: mpsc::Receiver<Shown>,
-    talk: Arc<Mutex<Talk>>,
+    seat: Option<Taken>,
+}
+
+/// A seat at this process's own channel. The seat is free again when the terminal goes.
+struct Taken {
+    number: u64,
+    seats: SharedSeats,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        locked(&self.seats).leave(self.number);
+    }
 }
 
 /// The way in for a person's lines. Cheap to clone.
 #[derive(Clone)]
 pub struct Voice {
     lines: mpsc::Sender<Line>,
+    seat: u64,
+}
+
+/// The far side of a terminal whose gateway is another process.
+pub(crate) struct Far {
+    pub(crate) lines: mpsc::Receiver<Line>,
+    pub(crate) screen: mpsc::Sender<Shown>,
 }
 
 /// An event for the screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Shown {
     /// The next piece of an answer.
     Text {
@@ -80,14 +87,14 @@ pub enum Shown {
 }
 
 /// A complete message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whole {
     pub place: SessionKey,
     /// The line that is answered. Replies to commands name none.
     pub question: Option<MessageId>,
     /// The line that this message is for, a command too. None for messages that nobody asked for.
     pub line: Option<MessageId>,
-    /// The question was asked before this process began.
+    /// The question was asked before this terminal came.
     pub is_left: bool,
     /// None is the gateway itself.
     pub speaker: Option<String>,
@@ -117,126 +124,165 @@ fn line_of(to: &Destination) -> Option<MessageId> {
     to.reply().map(|handle| MessageId(handle.0.clone()))
 }
 
-struct Line {
-    place: SessionKey,
-    message: MessageId,
-    text: String,
-    accepted: oneshot::Sender<()>,
+/// A line on its way in.
+pub(crate) struct Line {
+    pub(crate) place: SessionKey,
+    pub(crate) message: MessageId,
+    pub(crate) text: String,
+    seat: u64,
+    pub(crate) accepted: oneshot::Sender<()>,
 }
 
 impl LocalChannel {
+    /// A channel with a terminal of its own, which is shown everything.
     pub fn new() -> (Self, Terminal) {
-        let (lines, received) = mpsc::channel(QUEUE);
-        let (shown, screen) = mpsc::channel(QUEUE);
-        let channel = LocalChannel {
-            lines: AsyncMutex::new(received),
-            screen: shown,
-            talk: Arc::default(),
-        };
-        let terminal = Terminal {
-            voice: Voice { lines },
-            screen,
-            talk: channel.talk.clone(),
-        };
+        let channel = LocalChannel::without_terminals();
+        let terminal = channel.open(None);
         (channel, terminal)
     }
 
-    async fn show(&self, shown: Shown) {
-        // A terminal that was closed reads nothing more; the transcript has the message.
-        drop(self.screen.send(shown).await);
+    /// A channel for terminals that come and go.
+    pub(crate) fn without_terminals() -> Self {
+        let (lines, received) = mpsc::channel(QUEUE);
+        LocalChannel {
+            received: AsyncMutex::new(received),
+            lines,
+            seats: Arc::default(),
+        }
     }
 
-    fn talk(&self) -> MutexGuard<'_, Talk> {
-        locked(&self.talk)
+    /// A terminal. Messages that no terminal asked for are shown to all terminals of their room.
+    pub(crate) fn open(&self, room: Option<LocalName>) -> Terminal {
+        let (shown, screen) = mpsc::channel(QUEUE);
+        let number = self.seats().take(room, shown);
+        let lines = self.lines.clone();
+        Terminal {
+            voice: Voice {
+                lines,
+                seat: number,
+            },
+            screen,
+            seat: Some(Taken {
+                number,
+                seats: self.seats.clone(),
+            }),
+        }
     }
 
-    /// An answer of the same place that came in pieces so far is shown whole later: a newer answer
-    /// has the screen.
-    async fn give_way(&self, place: &SessionKey) {
-        let was_streaming = {
-            let mut talk = self.talk();
-            talk.streamed
-                .take_if(|streamed| streamed.place == *place)
-                .is_some()
+    fn seats(&self) -> MutexGuard<'_, Seats> {
+        locked(&self.seats)
+    }
+
+    /// A look at a seat that may be free by now.
+    fn at<T: Default>(&self, seat: u64, look: impl FnOnce(&mut Seat) -> T) -> T {
+        self.seats().seat(seat).map(look).unwrap_or_default()
+    }
+
+    async fn show(&self, seat: u64, shown: Shown) {
+        let screen = self.seats().screen(seat);
+        if let Some(screen) = screen {
+            // A terminal that was closed reads nothing more; the transcript has the message.
+            drop(screen.send(shown).await);
+        }
+    }
+
+    /// Shows a message to the terminal it is for.
+    async fn show_whole(&self, seat: u64, mut whole: Whole) {
+        let question = whole.question.clone();
+        whole.is_left = self.at(seat, |seat| seat.is_left(question.as_ref()));
+        if question.is_some() && self.at(seat, |seat| seat.give_way(&whole.place)) {
+            self.show(seat, Shown::End).await;
+        }
+        self.show(seat, Shown::Whole(whole)).await;
+    }
+
+    /// Shows a message that no terminal here asked for.
+    async fn show_around(&self, whole: Whole) {
+        let seats = {
+            let mut seats = self.seats();
+            let there = seats.in_room_of(&whole.place);
+            if there.is_empty() {
+                seats.keep(whole);
+                return;
+            }
+            there
         };
-        if was_streaming {
-            self.show(Shown::End).await;
+        for seat in seats {
+            self.show_whole(seat, whole.clone()).await;
+        }
+    }
+
+    /// Shows the end of an answer that may have come in pieces.
+    async fn show_answer(&self, seat: u64, whole: Whole) {
+        let streamed = self.at(seat, |seat| seat.end(whole.question.as_ref()));
+        let rest = streamed
+            .as_deref()
+            .map(|streamed| whole.text.strip_prefix(streamed));
+        if let Some(Some(rest)) = rest.filter(|rest| *rest != Some("")) {
+            let piece = Shown::Text {
+                place: whole.place.clone(),
+                question: whole.question.clone(),
+                speaker: whole.speaker.clone(),
+                text: rest.to_owned(),
+            };
+            self.show(seat, piece).await;
+        }
+        if streamed.is_some() {
+            self.show(seat, Shown::End).await;
+        }
+        // An answer that differs from its pieces is shown again.
+        if rest.flatten().is_none() {
+            self.show_whole(seat, whole).await;
+        }
+    }
+
+    async fn show_piece(&self, seat: u64, to: &Destination, piece: Piece<'_>) {
+        let (place, question) = (to.place(), piece.question);
+        let gives_way =
+            |seat: &mut Seat| seat.streams_another(place, question) && seat.give_way(place);
+        if self.at(seat, gives_way) {
+            self.show(seat, Shown::End).await;
+        }
+        if self.at(seat, |seat| seat.stream(place, question, piece.text)) {
+            let shown = Shown::Text {
+                place: place.clone(),
+                question: Some(question.clone()),
+                speaker: Some(piece.speaker.to_owned()),
+                text: piece.text.to_owned(),
+            };
+            self.show(seat, shown).await;
         }
     }
 
     /// A remark stands on a line of its own, also in the middle of an answer.
-    async fn show_remark(&self, to: &Destination, question: Option<&MessageId>, text: &str) {
-        let (is_awaited, is_streaming) = {
-            let talk = self.talk();
-            (talk.may_show(question), talk.streamed.is_some())
-        };
+    async fn show_remark(&self, seat: u64, to: &Destination, question: &MessageId, text: &str) {
+        let (is_awaited, is_streaming) = self.at(seat, |seat| {
+            (seat.may_show(question), seat.streamed.is_some())
+        });
         if is_awaited && is_streaming {
-            self.show(Shown::End).await;
+            self.show(seat, Shown::End).await;
         }
         if is_awaited {
             let remark = Whole::of_gateway(to, text.to_owned());
-            self.show(Shown::Whole(remark)).await;
+            self.show(seat, Shown::Whole(remark)).await;
         }
     }
+
+    fn asker(&self, line: Option<&MessageId>) -> Option<u64> {
+        line.and_then(|line| self.seats().asker(line))
+    }
 }
 
-fn locked(talk: &Mutex<Talk>) -> MutexGuard<'_, Talk> {
-    talk.lock().unwrap_or_else(PoisonError::into_inner)
+/// A piece of an answer.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    speaker: &'a str,
+    question: &'a MessageId,
+    text: &'a str,
 }
 
-impl Talk {
-    /// Whether the screen is free for the answer to this question: it was asked here, and no other
-    /// answer is being shown.
-    fn may_show(&self, question: Option<&MessageId>) -> bool {
-        let is_free = |question: &MessageId| {
-            self.streamed
-                .as_ref()
-                .is_none_or(|streamed| streamed.question == *question)
-        };
-        question.is_some_and(|question| self.asked.contains(question) && is_free(question))
-    }
-
-    /// Whether another answer of the place is on the screen.
-    fn streams_another(&self, place: &SessionKey, question: Option<&MessageId>) -> bool {
-        self.streamed.as_ref().is_some_and(|streamed| {
-            streamed.place == *place && Some(&streamed.question) != question
-        })
-    }
-
-    /// Takes the next piece of an answer. False when the terminal gets that answer whole.
-    fn stream(&mut self, place: &SessionKey, question: Option<&MessageId>, text: &str) -> bool {
-        let Some(question) = question.filter(|question| self.may_show(Some(question))) else {
-            return false;
-        };
-        let begin = || Streamed {
-            question: question.clone(),
-            place: place.clone(),
-            text: String::new(),
-        };
-        self.streamed.get_or_insert_with(begin).text.push_str(text);
-        true
-    }
-
-    /// The pieces of a complete answer that are on the screen, if it came in pieces.
-    fn end(&mut self, question: Option<&MessageId>) -> Option<String> {
-        let streamed = self
-            .streamed
-            .take_if(|streamed| question == Some(&streamed.question))?;
-        Some(streamed.text)
-    }
-
-    /// Whether the answer on the screen was stopped. The rest of it never comes.
-    fn stop(&mut self, question: &MessageId) -> bool {
-        let stopped = self
-            .streamed
-            .take_if(|streamed| streamed.question == *question);
-        stopped.is_some()
-    }
-
-    /// Rows without a question were written by commands, or by an earlier version.
-    fn is_left(&self, question: Option<&MessageId>) -> bool {
-        question.is_some_and(|question| !self.asked.contains(question))
-    }
+fn locked(seats: &Mutex<Seats>) -> MutexGuard<'_, Seats> {
+    seats.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Voice {
@@ -247,6 +293,7 @@ impl Voice {
             place,
             message,
             text,
+            seat: self.seat,
             accepted,
         };
         self.lines.send(line).await.is_ok() && wait.await.is_ok()
@@ -254,10 +301,29 @@ impl Voice {
 }
 
 impl Terminal {
-    /// Everything is answered, so an answer without an end was stopped and leaves the screen to the
-    /// next.
+    /// A terminal whose gateway is another process.
+    pub(crate) fn of_another_process() -> (Self, Far) {
+        let (lines, received) = mpsc::channel(QUEUE);
+        let (shown, screen) = mpsc::channel(QUEUE);
+        let terminal = Terminal {
+            voice: Voice { lines, seat: 0 },
+            screen,
+            seat: None,
+        };
+        let far = Far {
+            lines: received,
+            screen: shown,
+        };
+        (terminal, far)
+    }
+
+    /// Everything is answered, so an answer without an end leaves the screen to the next.
     pub fn rest(&self) {
-        locked(&self.talk).streamed = None;
+        if let Some(Taken { number, seats }) = &self.seat
+            && let Some(seat) = locked(seats).seat(*number)
+        {
+            seat.streamed = None;
+        }
     }
 
     /// The same for a line that nobody needs to recognize.
@@ -283,14 +349,15 @@ impl Channel for LocalChannel {
     }
 
     async fn listen(&self, intake: Intake, stop: CancellationToken) -> Result<(), ListenError> {
-        let mut lines = self.lines.lock().await;
+        let mut lines = self.received.lock().await;
         loop {
             let line = tokio::select! {
                 line = lines.recv() => line,
                 () = stop.cancelled() => return Ok(()),
             };
             let Some(line) = line else { return Ok(()) };
-            self.talk().asked.insert(line.message.clone());
+            let message = line.message.clone();
+            self.at(line.seat, |seat| seat.asked.insert(message));
             let inbound = inbound(line.place, line.message, line.text);
             let arrivals = vec![Arrival::Message(Box::new(inbound))];
             if intake
@@ -337,39 +404,18 @@ impl Channel for LocalChannel {
             line,
             text,
         } = message;
-        let (streamed, is_left) = {
-            let mut talk = self.talk();
-            (talk.end(answers.as_ref()), talk.is_left(answers.as_ref()))
+        let whole = Whole {
+            place: to.place().clone(),
+            question: answers,
+            line,
+            is_left: false,
+            speaker,
+            text,
         };
-        let rest = streamed
-            .as_deref()
-            .map(|streamed| text.strip_prefix(streamed));
-        if let Some(Some(rest)) = rest.filter(|rest| *rest != Some("")) {
-            self.show(Shown::Text {
-                place: to.place().clone(),
-                question: answers.clone(),
-                speaker: speaker.clone(),
-                text: rest.to_owned(),
-            })
-            .await;
-        }
-        if streamed.is_some() {
-            self.show(Shown::End).await;
-        }
-        // An answer that differs from its pieces is shown again.
-        if rest.flatten().is_none() {
-            if answers.is_some() {
-                self.give_way(to.place()).await;
-            }
-            let whole = Whole {
-                place: to.place().clone(),
-                question: answers,
-                line,
-                is_left,
-                speaker,
-                text,
-            };
-            self.show(Shown::Whole(whole)).await;
+        let asked = whole.question.as_ref().or(whole.line.as_ref());
+        match self.asker(asked) {
+            Some(seat) => self.show_answer(seat, whole).await,
+            None => self.show_around(whole).await,
         }
         Ok(new_message())
     }
@@ -378,33 +424,39 @@ impl Channel for LocalChannel {
         match progress {
             Progress::Text {
                 speaker,
-                question,
+                question: Some(question),
                 text,
             } => {
-                // A place has one turn at a time, so another answer there has ended or is parked.
-                let is_another = self.talk().streams_another(to.place(), question);
-                if is_another {
-                    self.give_way(to.place()).await;
-                }
-                let is_shown = self.talk().stream(to.place(), question, text);
-                if is_shown {
-                    self.show(Shown::Text {
-                        place: to.place().clone(),
-                        question: question.cloned(),
-                        speaker: Some(speaker.to_owned()),
-                        text: text.to_owned(),
-                    })
-                    .await;
+                let piece = Piece {
+                    speaker,
+                    question,
+                    text,
+                };
+                if let Some(seat) = self.asker(Some(question)) {
+                    self.show_piece(seat, to, piece).await;
                 }
             }
-            Progress::Remark { question, text } => self.show_remark(to, question, text).await,
+            Progress::Remark {
+                question: Some(question),
+                text,
+            } => {
+                if let Some(seat) = self.asker(Some(question)) {
+                    self.show_remark(seat, to, question, text).await;
+                }
+            }
+            // The rest of a stopped answer never comes.
             Progress::Over(message, Outcome::Stopped) => {
-                let was_shown = self.talk().stop(message);
-                if was_shown {
-                    self.show(Shown::End).await;
+                if let Some(seat) = self.asker(Some(message))
+                    && self.at(seat, |seat| seat.end(Some(message))).is_some()
+                {
+                    self.show(seat, Shown::End).await;
                 }
             }
-            Progress::Working | Progress::Begun(_) | Progress::Over(..) => {}
+            Progress::Text { .. }
+            | Progress::Remark { .. }
+            | Progress::Working
+            | Progress::Begun(_)
+            | Progress::Over(..) => {}
         }
         Ok(())
     }
@@ -423,7 +475,11 @@ impl Channel for LocalChannel {
             .map(|caption| format!(" ({caption})"))
             .unwrap_or_default();
         let text = format!("A file for you{caption}: {}", file.original.display());
-        self.show(Shown::Whole(Whole::of_gateway(to, text))).await;
+        let whole = Whole::of_gateway(to, text);
+        match self.asker(whole.line.as_ref()) {
+            Some(seat) => self.show_whole(seat, whole).await,
+            None => self.show_around(whole).await,
+        }
         Ok(new_message())
     }
 

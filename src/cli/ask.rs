@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Read, stdin};
 use clap::Args;
 use serde::Serialize;
 
+use super::chat::Host;
 use super::color::Style;
 use super::markdown::Paper;
 use super::{Failure, Outcome, chat, data, data_json, print};
@@ -12,8 +13,8 @@ use crate::agents::ensure_home;
 use crate::channels::local::{Shown, Terminal, new_message};
 use crate::commands::{self, Parsed};
 use crate::domain::{MessageId, SessionKey};
-use crate::gateway::{Gateway, TurnReport};
 use crate::home::Home;
+use crate::operations::terminal::{PlaceWish, TurnReport};
 
 /// The room of questions without a topic.
 const ROOM: &str = "ask";
@@ -45,15 +46,15 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let question = question(&arguments.words)?;
-    let place = match &arguments.topic {
-        Some(topic) => chat::place("home", Some(topic))?,
-        None => chat::place(ROOM, None)?,
+    let wish = match &arguments.topic {
+        Some(topic) => PlaceWish::This(chat::place("home", Some(topic))?),
+        None => PlaceWish::Alone(ROOM.to_owned()),
     };
     ensure_home(home.path())?;
-    let (gateway, mut terminal) = chat::open(&home, &place, arguments.agent.as_deref()).await?;
+    let (host, mut terminal, place) = chat::open(&home, wish, arguments.agent.as_deref()).await?;
     let begins_anew = arguments.new || arguments.topic.is_none();
-    let asked = ask(&gateway, &mut terminal, &place, question, begins_anew).await;
-    gateway.shutdown().await;
+    let asked = ask(&host, &mut terminal, &place, question, begins_anew).await;
+    host.leave().await;
     let answer = asked?;
     match arguments.json {
         true => tell_json(answer),
@@ -109,18 +110,18 @@ fn question(words: &[String]) -> Result<String, Failure> {
 }
 
 async fn ask(
-    gateway: &Gateway,
+    host: &Host,
     terminal: &mut Terminal,
     place: &SessionKey,
     question: String,
     begins_anew: bool,
 ) -> Result<Answer, Failure> {
     if begins_anew {
-        say(gateway, terminal, place, "/new".to_owned()).await?;
+        say(host, terminal, place, "/new".to_owned()).await?;
     }
-    let (message, shown) = say(gateway, terminal, place, question).await?;
+    let (message, shown) = say(host, terminal, place, question).await?;
     let mut answer = Answer {
-        turn: gateway.turn_of(&message).await?,
+        turn: host.turn_of(&message).await?,
         ..Answer::default()
     };
     shown
@@ -153,7 +154,7 @@ impl Answer {
 
 /// Says a line, and collects what is shown until everything is answered.
 async fn say(
-    gateway: &Gateway,
+    host: &Host,
     terminal: &mut Terminal,
     place: &SessionKey,
     line: String,
@@ -168,8 +169,8 @@ async fn say(
         tokio::select! {
             biased;
             Some(shown) = terminal.screen.recv() => all.push(shown),
-            reason = gateway.deserted() => return Err(Failure::Failed(reason)),
-            () = gateway.answered() => break,
+            reason = host.deserted() => return Err(Failure::Failed(reason)),
+            () = host.answered() => break,
         }
     }
     while let Ok(shown) = terminal.screen.try_recv() {
@@ -222,9 +223,9 @@ fn tell_json(answer: Answer) -> Outcome {
     let outcome = answer.outcome();
     let turn = answer.turn.as_ref();
     let tokens = |turn: &TurnReport| Tokens {
-        input: turn.usage.input_tokens,
-        cached: turn.usage.cached_tokens,
-        output: turn.usage.output_tokens,
+        input: turn.input_tokens,
+        cached: turn.cached_tokens,
+        output: turn.output_tokens,
     };
     let told = Told {
         answer: outcome.as_ref().ok().copied(),
@@ -235,7 +236,7 @@ fn tell_json(answer: Answer) -> Outcome {
         tokens: turn.map(tokens),
         cost: turn
             .and_then(|turn| turn.cost)
-            .map(|cost| format!("{}.{:06}", cost.0 / 1_000_000, cost.0 % 1_000_000)),
+            .map(|cost| format!("{}.{:06}", cost / 1_000_000, cost % 1_000_000)),
         seconds: turn.map(|turn| {
             let ms = u32::try_from(turn.took_ms).unwrap_or(u32::MAX);
             f64::from(ms) / 1000.0

@@ -2,6 +2,7 @@
 //! as any platform.
 
 mod editor;
+mod host;
 mod live;
 mod pipe;
 mod screen;
@@ -26,12 +27,14 @@ use crate::config::Secrets;
 use crate::domain::{AgentId, Origin, SessionKey};
 use crate::gateway::Gateway;
 use crate::home::{CheckedConfig, Home};
+use crate::operations::terminal::PlaceWish;
 use crate::routing::Visit;
 use crate::storage::Db;
 use screen::Screen;
 use talk::Talk;
 use words::Words;
 
+pub(super) use host::Host;
 pub(super) use topics::place;
 
 #[derive(Args)]
@@ -64,22 +67,29 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     if arguments.new_database {
         home.begin_anew()?;
     }
-    let (gateway, terminal) = open(&home, &place, arguments.agent.as_deref()).await?;
+    let wish = PlaceWish::This(place);
+    let (host, terminal, place) = open(&home, wish, arguments.agent.as_deref()).await?;
     if stdin().is_terminal() && print::is_seen() {
         let created = created.is_some().then(|| home.path());
-        return at_a_terminal(&home, gateway, terminal, place, created).await;
+        return at_a_terminal(&home, host, terminal, place, created).await;
     }
-    pipe::run(gateway, terminal, place).await
+    pipe::run(host, terminal, place).await
 }
 
-/// Starts the gateway with the terminal alone. `agent` answers every line of this process.
+/// Joins the gateway that runs on this home, else starts one with the terminal alone. `agent`
+/// answers every line of this terminal.
 pub(super) async fn open(
     home: &Home,
-    place: &SessionKey,
+    wish: PlaceWish,
     agent: Option<&str>,
-) -> Result<(Gateway, Terminal), Failure> {
+) -> Result<(Host, Terminal, SessionKey), Failure> {
+    if let Some(joined) = Host::join(home, wish.clone(), agent).await? {
+        return Ok(joined);
+    }
+    let place = wish.choices().and_then(|mut choices| choices.next());
+    let place = place.ok_or_else(|| Failure::WrongUse("there is no such room".into()))?;
     let agent = match agent {
-        Some(agent) => Some(known_agent(home, agent, place).await?),
+        Some(agent) => Some(known_agent(home, agent, &place).await?),
         None => None,
     };
     let (channel, terminal) = LocalChannel::new();
@@ -87,19 +97,19 @@ pub(super) async fn open(
     for missing in gateway.missing_keys() {
         note(format_args!("note: {missing}"));
     }
-    Ok((gateway, terminal))
+    Ok((Host::Own(Box::new(gateway)), terminal, place))
 }
 
 async fn at_a_terminal(
     home: &Home,
-    gateway: Gateway,
+    host: Host,
     terminal: Terminal,
     place: SessionKey,
     created: Option<&Path>,
 ) -> Outcome {
-    let topics = gateway.topics(&place).await?;
+    let topics = host.topics(&place).await?;
     let words = Words {
-        agents: gateway.agent_ids(),
+        agents: host.agent_ids().await?,
         topics: topics.into_iter().map(|topic| topic.name).collect(),
     };
     let before = tcgetattr(stdin());
@@ -110,7 +120,7 @@ async fn at_a_terminal(
     if let (Some(_), Ok(before)) = (&live, &before) {
         keep_keys(before.clone());
     }
-    let talk = Talk::new(gateway, terminal, Screen::new(live), prompt, place);
+    let talk = Talk::new(host, terminal, Screen::new(live), prompt, place);
     let talked = talk.run(created).await;
     // The editor may still be reading, when the gateway gave up.
     if let Ok(before) = before {

@@ -578,7 +578,7 @@ pub(super) fn reopen(
 }
 
 /// Places with rows to send, and how many each has.
-pub(super) fn open_places(connection: &Connection) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
+pub(crate) fn open_places(connection: &Connection) -> rusqlite::Result<Vec<(SessionKey, usize)>> {
     let mut statement = connection.prepare(
         "SELECT key, count(*) FROM outbox JOIN places ON places.id = place_id WHERE state IN ('waiting', 'sending')
          GROUP BY place_id ORDER BY min(outbox.id)",

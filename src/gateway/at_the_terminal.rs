@@ -3,42 +3,19 @@
 
 use rusqlite::Connection;
 
-use super::Gateway;
+use super::{Gateway, GatewayState};
 use crate::access::Standing;
 use crate::agents::Agent;
 use crate::channels::local;
 use crate::clock::now_ms;
-use crate::config::Money;
 use crate::domain::{AgentId, MessageId, Origin, Platform, SessionKey};
-use crate::models::Usage;
+use crate::operations::terminal::{Topic, TurnReport};
 use crate::records::turn_log::{self, AnsweredTurn};
 use crate::routing::{Pin, Visit, places};
 use crate::storage::StoreError;
 use crate::turn::budget;
 
-/// A topic of the terminal, with the label of its agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Topic {
-    pub(crate) name: String,
-    pub(crate) agent: String,
-}
-
-/// What became of a line that was no command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TurnReport {
-    /// None when the agent was removed meanwhile.
-    pub(crate) agent: Option<AgentId>,
-    pub(crate) model: String,
-    /// `answered`, or the reason for no answer.
-    pub(crate) outcome: String,
-    pub(crate) is_answered: bool,
-    pub(crate) usage: Usage,
-    /// None without a price in the config.
-    pub(crate) cost: Option<Money>,
-    pub(crate) took_ms: i64,
-}
-
-/// The pin of an agent that answers in this process only.
+/// The pin of an agent that answers for as long as the terminal is there.
 pub(super) fn pin(agent: AgentId) -> Pin {
     Pin {
         agent,
@@ -51,9 +28,27 @@ pub(super) fn pin(agent: AgentId) -> Pin {
 }
 
 impl Gateway {
-    /// The label of the agent that answers the person at the terminal in a place.
     pub(crate) async fn who_answers(&self, place: &SessionKey) -> Result<String, StoreError> {
-        let snapshot = self.state.services.snapshots.current();
+        self.state.who_answers(place).await
+    }
+
+    pub(crate) fn agent_ids(&self) -> Vec<String> {
+        self.state.agent_ids()
+    }
+
+    pub(crate) async fn topics(&self, here: &SessionKey) -> Result<Vec<Topic>, StoreError> {
+        self.state.topics(here).await
+    }
+
+    pub(crate) async fn turn_of(&self, line: &MessageId) -> Result<Option<TurnReport>, StoreError> {
+        self.state.turn_of(line).await
+    }
+}
+
+impl GatewayState {
+    /// The label of the agent that answers the person at the terminal in a place.
+    pub(super) async fn who_answers(&self, place: &SessionKey) -> Result<String, StoreError> {
+        let snapshot = self.services.snapshots.current();
         let (access, origin) = (
             &snapshot.config.access,
             Origin::new(place.clone(), local::person()),
@@ -63,26 +58,26 @@ impl Gateway {
             origin: &origin,
             standing: &Standing::of(access, &origin.person, false),
         };
-        let resolved = self.state.router.resolve(&snapshot.table, visit).await?;
+        let resolved = self.router.resolve(&snapshot.table, visit).await?;
         Ok(snapshot.agent_of(&resolved.route).label())
     }
 
     /// Ids of all agents, in the order of the config.
-    pub(crate) fn agent_ids(&self) -> Vec<String> {
+    pub(super) fn agent_ids(&self) -> Vec<String> {
         let id = |agent: &std::sync::Arc<Agent>| agent.id.to_string();
-        let snapshot = self.state.services.snapshots.current();
+        let snapshot = self.services.snapshots.current();
         snapshot.registry.all().iter().map(id).collect()
     }
 
     /// Topics of a room of the terminal: those with a binding in the order of the config, then
     /// those in which somebody has written.
-    pub(crate) async fn topics(&self, here: &SessionKey) -> Result<Vec<Topic>, StoreError> {
-        let snapshot = self.state.services.snapshots.current();
+    pub(super) async fn topics(&self, here: &SessionKey) -> Result<Vec<Topic>, StoreError> {
+        let snapshot = self.services.snapshots.current();
         let bound = snapshot.config.bindings.iter();
         let mut keys: Vec<SessionKey> = bound
             .filter_map(|binding| binding.pattern.value.parse().ok())
             .collect();
-        let used = self.state.services.db.read(used_topics).await?;
+        let used = self.services.db.read(used_topics).await?;
         keys.extend(used);
         let mut topics: Vec<Topic> = Vec::new();
         for key in keys.iter().filter(|key| is_in_room(key, here)) {
@@ -98,10 +93,9 @@ impl Gateway {
     }
 
     /// The turn of a line, once it has ended. None for a command, and where nobody took the line.
-    pub(crate) async fn turn_of(&self, line: &MessageId) -> Result<Option<TurnReport>, StoreError> {
+    pub(super) async fn turn_of(&self, line: &MessageId) -> Result<Option<TurnReport>, StoreError> {
         let id = line.0.clone();
         let found = self
-            .state
             .services
             .db
             .read(move |connection| turn_log::of_update(connection, Platform::Local, &id))
@@ -110,7 +104,7 @@ impl Gateway {
     }
 
     fn report(&self, turn: AnsweredTurn) -> TurnReport {
-        let snapshot = self.state.services.snapshots.current();
+        let snapshot = self.services.snapshots.current();
         let agent = turn.agent.parse().ok();
         let agent = agent.and_then(|uid| snapshot.registry.by_uid(uid));
         let price = turn
@@ -120,11 +114,13 @@ impl Gateway {
             .and_then(|model| snapshot.config.price(&model));
         TurnReport {
             agent: agent.map(|agent| agent.id.clone()),
-            cost: price.map(|price| budget::cost(&price, turn.usage)),
+            cost: price.map(|price| budget::cost(&price, turn.usage).0),
             model: turn.model,
             outcome: turn.outcome,
             is_answered: turn.is_answered,
-            usage: turn.usage,
+            input_tokens: turn.usage.input_tokens,
+            cached_tokens: turn.usage.cached_tokens,
+            output_tokens: turn.usage.output_tokens,
             took_ms: turn.took_ms,
         }
     }

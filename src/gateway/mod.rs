@@ -26,6 +26,7 @@ mod slash;
 mod socket;
 mod steering;
 mod storing;
+mod terminals;
 mod topics;
 mod watched_folders;
 mod watching;
@@ -43,6 +44,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::agents::{AgentRows, Memories, Registry};
 use crate::answering::{files, toolbox};
+use crate::channels::local::LocalChannel;
 use crate::channels::{Channel, Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::CommandServices;
@@ -60,13 +62,12 @@ use crate::records::{agent_pauses, journal, subagents};
 use crate::routing::Router;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::names::{self, Names};
-use crate::routing::pins::{self, Pins};
+use crate::routing::pins::{self, Pins, StandIns};
 use crate::storage::{Db, Remedy, StoreError};
 use crate::telemetry;
 use crate::tenants::{self, Site, TenantError};
 use crate::tools;
 
-pub(crate) use at_the_terminal::{Topic, TurnReport};
 use guests::Guests;
 use ignored::Ignored;
 pub(crate) use monitor::Monitor;
@@ -75,6 +76,7 @@ use pin_ends::PinEnds;
 use platforms::{Listening, Made, Makings, Platforms};
 use reload::Reloader;
 use removals::Removals;
+use terminals::Terminals;
 
 /// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next
 /// start.
@@ -98,6 +100,8 @@ struct GatewayState {
     pulse: Arc<Pulse>,
     /// The home folder.
     home: PathBuf,
+    /// Terminals of other processes. None where this process is a terminal itself.
+    terminals: Option<Terminals>,
     pins: Arc<Pins>,
     router: Router,
     names: Names,
@@ -121,6 +125,7 @@ impl GatewayState {
         services: lanes::Services,
         reload: ReloadHandle,
         (pulse, tasks): (Arc<Pulse>, TaskTracker),
+        terminals: Option<Terminals>,
     ) -> Self {
         let (db, pins) = (services.db.clone(), services.pins.clone());
         let (aliases, delivery) = (services.aliases.clone(), services.delivery.clone());
@@ -147,6 +152,7 @@ impl GatewayState {
             operations: Operations::in_gateway(home.path().to_owned(), db.clone(), live),
             pulse,
             home: home.path().to_owned(),
+            terminals,
             router: Router::new(pins.clone()),
             pins,
             names: names::remembered(db.clone()),
@@ -270,11 +276,13 @@ impl Gateway {
         clear_results(&home, &registry).await;
         let (config, table) = (checked.config.clone(), checked.table.clone());
         let snapshots = Snapshots::new(Snapshot::new(config, table, Arc::new(registry)));
-        let guest = alone.as_ref().and_then(|(_, agent)| agent.clone());
-        let pins = Arc::new(match guest {
-            Some(agent) => pins::with_guest(db.clone(), at_the_terminal::pin(agent), now_ms()),
-            None => pins::remembered(db.clone()),
-        });
+        let stand_in = alone.as_ref().and_then(|(_, agent)| agent.clone());
+        let stand_ins = StandIns::everywhere(stand_in.map(at_the_terminal::pin));
+        let pins = Arc::new(pins::with_stand_ins(db.clone(), stand_ins.clone()));
+        // A terminal alone in its process has the gateway for itself.
+        let terminals = alone
+            .is_none()
+            .then(|| Terminals::new(stand_ins, LocalChannel::without_terminals()));
         let pulse = Arc::<Pulse>::default();
         let makings = Makings {
             db: db.clone(),
@@ -286,15 +294,14 @@ impl Gateway {
             Some((channel, _)) => vec![Made::apart(channel)],
             None => platforms::made(&makings, &snapshots.current()).await?,
         };
+        let mut channels: Vec<_> = made.iter().map(|made| made.channel.clone()).collect();
+        channels.extend(terminals.as_ref().map(Terminals::channel));
         let work = TaskTracker::new();
         // Closed from the start, so that waiting ends whenever nothing is counted.
         work.close();
         let (delivery, moves) = Delivery::new(
             db.clone(),
-            &made
-                .iter()
-                .map(|made| made.channel.clone())
-                .collect::<Vec<_>>(),
+            &channels,
             owners(&checked.config),
             outgoing::folder(home.path()),
             work.clone(),
@@ -322,6 +329,7 @@ impl Gateway {
             services,
             reload,
             (pulse, tasks.clone()),
+            terminals,
         ));
         for (agent, pause) in paused {
             state.services.sessions.pause_changed(agent, Some(pause));
@@ -352,6 +360,9 @@ impl Gateway {
         tasks.spawn(cleaning::keep_house(state.clone()));
         tasks.spawn(safekeeping::watch(state.clone()));
         tasks.spawn(removals::watch(state.clone()));
+        if let Some(terminals) = &state.terminals {
+            tasks.spawn(terminals.listen(intake.clone(), state.stop.clone()));
+        }
         tasks.spawn(pin_ends::watch(state.clone()));
         let platforms = Platforms::new(
             makings,

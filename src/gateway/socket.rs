@@ -16,10 +16,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::GatewayState;
+use super::{GatewayState, terminals};
 use crate::operations::socket::{self, Socket};
+use crate::operations::terminal::FromTerminal;
 use crate::operations::wire::{self, Answered, Asked, FrameError, Greeting};
-use crate::operations::{self, Event, Refusal, Request, Subject};
+use crate::operations::{self, Event, Refusal, Reply, Request, Subject};
 use crate::records::audit::Actor;
 
 /// Clients at once. A further one is turned away.
@@ -181,6 +182,10 @@ impl Client {
                         _permit: permit,
                     };
                     match request {
+                        Request::Terminal(request) => {
+                            self.tasks
+                                .spawn(order.for_terminal(self.state.clone(), request));
+                        }
                         Request::Watch(subject) => {
                             let stream = streams.child_token();
                             open.insert(id, stream.clone());
@@ -222,7 +227,7 @@ impl Client {
 }
 
 /// A request under way.
-struct Order {
+pub(super) struct Order {
     id: u64,
     frames: mpsc::Sender<Answered>,
     _permit: OwnedSemaphorePermit,
@@ -242,6 +247,18 @@ impl Order {
         drop(self.frames.send(answered).await);
     }
 
+    async fn for_terminal(self, state: Arc<GatewayState>, request: FromTerminal) {
+        let id = self.id;
+        let answered = match terminals::answer(&state, request).await {
+            Ok(told) => Answered::Reply {
+                id,
+                reply: Reply::Terminal(told),
+            },
+            Err(refusal) => Answered::Refused { id, refusal },
+        };
+        drop(self.frames.send(answered).await);
+    }
+
     /// Sends events until the client or the gateway stops.
     async fn stream(self, state: Arc<GatewayState>, subject: Subject, ended: CancellationToken) {
         let events = async {
@@ -255,6 +272,15 @@ impl Order {
                     }
                     tokio::time::sleep(PULSE).await;
                 },
+                Subject::Terminal(visitor) => {
+                    if let Err(refusal) = terminals::serve(&state, visitor, &self).await {
+                        let refused = Answered::Refused {
+                            id: self.id,
+                            refusal,
+                        };
+                        drop(self.frames.send(refused).await);
+                    }
+                }
             }
         };
         tokio::select! {
@@ -266,7 +292,7 @@ impl Order {
         drop(self.frames.send(Answered::End { id: self.id }).await);
     }
 
-    async fn event(&self, event: Event) -> Result<(), mpsc::error::SendError<Answered>> {
+    pub(super) async fn event(&self, event: Event) -> Result<(), mpsc::error::SendError<Answered>> {
         self.frames
             .send(Answered::Event { id: self.id, event })
             .await

@@ -21,6 +21,7 @@ pub(crate) mod session_list;
 pub(crate) mod session_state;
 pub(crate) mod socket;
 mod status;
+pub(crate) mod terminal;
 mod texts;
 pub(crate) mod transcripts;
 pub(crate) mod wire;
@@ -43,6 +44,7 @@ use crate::lanes::Sessions;
 use crate::records::audit::Actor;
 use crate::routing::pins::Pins;
 use crate::storage::{Db, StoreError};
+use terminal::{FromTerminal, Scene, ToTerminal, Visitor};
 
 pub(crate) use agents::{AgentReply, AgentRequest};
 pub(crate) use forgetting::Forgotten;
@@ -96,6 +98,8 @@ pub(crate) enum Request {
     /// Reads the config anew.
     Reload,
     Status,
+    /// From `parlor chat` and `parlor ask`.
+    Terminal(FromTerminal),
     /// Events until the asker stops.
     Watch(Subject),
 }
@@ -109,6 +113,7 @@ impl Request {
             Request::Queue { .. }
             | Request::Stop { .. }
             | Request::Status
+            | Request::Terminal(_)
             | Request::Watch(_)
             | Request::Reload
             | Request::Retry(_)
@@ -128,6 +133,8 @@ impl Request {
 pub(crate) enum Subject {
     /// The state of the house, every second.
     Status,
+    /// A terminal talks here.
+    Terminal(Visitor),
 }
 
 /// The result of a request.
@@ -145,6 +152,7 @@ pub(crate) enum Reply {
     Dropped(usize),
     Reloaded(Reloaded),
     Status(Box<Status>),
+    Terminal(ToTerminal),
 }
 
 /// A piece of a stream.
@@ -152,6 +160,7 @@ pub(crate) enum Reply {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Event {
     Status(Box<Status>),
+    Terminal(Scene),
 }
 
 /// Why a request was not carried out.
@@ -286,7 +295,7 @@ impl Operations {
             }
             Request::Reload => reload::run(self, actor).await.map(Reply::Reloaded),
             Request::Status => Ok(Reply::Status(Box::new(status(self).await?))),
-            Request::Watch(_) => Err(Refusal::failed(NO_STREAMS)),
+            Request::Terminal(_) | Request::Watch(_) => Err(Refusal::failed(NO_STREAMS)),
         }
     }
 }

@@ -465,6 +465,24 @@ pub fn newest_at(connection: &Connection) -> rusqlite::Result<Option<i64>> {
         .optional()
 }
 
+/// Whether a message of these updates still waits for its answer.
+pub(crate) fn any_waits(
+    connection: &Connection,
+    platform: Platform,
+    update_ids: &[String],
+) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM inbox WHERE platform = ?1 AND update_id = ?2 AND state = 'waiting')",
+    )?;
+    for id in update_ids {
+        let waits = statement.query_row(params![platform.as_str(), id], |row| row.get(0))?;
+        if waits {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Waiting rows after row `after` and up to row `until`, oldest first.
 pub(crate) fn waiting(
     connection: &Connection,

@@ -1,5 +1,8 @@
 //! Pins: agents given to places with `/agent`. The `pins` table, with a cache in memory.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::places::{self, Twin};
@@ -24,20 +27,62 @@ pub(crate) fn from_chat(connection: &Connection, place: &SessionKey) -> rusqlite
     })
 }
 
-/// The same, with an agent that answers in the terminal as long as this process runs. Nothing is
-/// stored; a pin set from now on counts for its place.
-pub(crate) fn with_guest(db: Db, guest: Pin, now: i64) -> Pins {
+/// The same, with stand-ins. A pin set after a stand-in came counts for its place.
+pub(crate) fn with_stand_ins(db: Db, stand_ins: StandIns) -> Pins {
     Remembered::new(db, move |connection, place| {
         let stored = from_chat(connection, place)?;
-        let is_elsewhere = !matches!(place, SessionKey::Local { .. });
-        if is_elsewhere || is_set_since(connection, place, now)? {
-            return Ok(stored);
+        match stand_ins.of(place) {
+            Some(agent) if !is_set_since(connection, place, agent.set_at)? => Ok(FromChat {
+                pin: Some(agent),
+                ..stored
+            }),
+            _ => Ok(stored),
         }
-        Ok(FromChat {
-            pin: Some(guest.clone()),
-            ..stored
-        })
     })
+}
+
+/// Agents that answer in the terminal for as long as a person there wants. Nothing is stored. After
+/// a change, the copy of the place's pin must be dropped. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StandIns(Arc<Mutex<StandInList>>);
+
+#[derive(Debug, Default)]
+struct StandInList {
+    /// In every place of the terminal.
+    everywhere: Option<Pin>,
+    by_place: HashMap<SessionKey, Pin>,
+}
+
+impl StandIns {
+    pub(crate) fn everywhere(agent: Option<Pin>) -> Self {
+        let list = StandInList {
+            everywhere: agent,
+            ..StandInList::default()
+        };
+        StandIns(Arc::new(Mutex::new(list)))
+    }
+
+    pub(crate) fn set(&self, place: SessionKey, agent: Pin) {
+        self.lock().by_place.insert(place, agent);
+    }
+
+    pub(crate) fn clear(&self, place: &SessionKey) {
+        self.lock().by_place.remove(place);
+    }
+
+    fn of(&self, place: &SessionKey) -> Option<Pin> {
+        if !matches!(place, SessionKey::Local { .. }) {
+            return None;
+        }
+        let list = self.lock();
+        let agent = list.by_place.get(place).or(list.everywhere.as_ref());
+        agent.cloned()
+    }
+
+    /// A plain lock: every section is a look at one entry.
+    fn lock(&self) -> MutexGuard<'_, StandInList> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn is_set_since(connection: &Connection, place: &SessionKey, since: i64) -> rusqlite::Result<bool> {

@@ -5,7 +5,6 @@ use insta::assert_snapshot;
 use crate::cli::fresh_home;
 use crate::support::House;
 use crate::support::fake_model::Script;
-use crate::support::house::parlor;
 use crate::support::pty::Pty;
 
 const TWO: &str = "[agents.main]\n[agents.rose]\nemoji = \"🌹\"\n[[bindings]]\nmatch = \"local:home:writing\"\nagent = \"rose\"\n";
@@ -594,20 +593,4 @@ async fn a_failed_line_in_a_pipe_is_told_apart() {
         "{}",
         ran.stderr
     );
-}
-
-/// One process has the home at a time.
-#[tokio::test]
-async fn a_question_waits_for_no_gateway_that_runs() {
-    let house = House::new(TWO).await;
-    let process = house.spawn().await;
-    let ran = parlor(house.home.path())
-        .args(["ask", "hello"])
-        .output()
-        .await
-        .expect("it runs");
-    assert_eq!(ran.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert!(told.contains("is already running"), "{told}");
-    process.kill().await;
 }

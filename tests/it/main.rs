@@ -42,6 +42,7 @@ mod idle;
 mod in_doubt;
 mod incoming;
 mod interrupted;
+mod joining;
 mod labels;
 mod lanes;
 mod leftovers;

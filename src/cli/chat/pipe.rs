@@ -5,18 +5,18 @@ use std::pin::pin;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 
+use super::host::Host;
 use super::topics::{self, SUMMING_UP, place};
 use super::words;
 use crate::channels::local::{Shown, Terminal, Whole, new_message};
 use crate::cli::{Failure, Outcome, note, print};
 use crate::commands::{self, Parsed};
 use crate::domain::SessionKey;
-use crate::gateway::Gateway;
 use crate::printable::printable;
 
-pub(super) async fn run(gateway: Gateway, terminal: Terminal, place: SessionKey) -> Outcome {
+pub(super) async fn run(host: Host, terminal: Terminal, place: SessionKey) -> Outcome {
     let mut chat = Piped {
-        gateway,
+        host,
         terminal,
         place,
         page: Page::default(),
@@ -34,7 +34,7 @@ pub(super) async fn run(gateway: Gateway, terminal: Terminal, place: SessionKey)
 }
 
 struct Piped {
-    gateway: Gateway,
+    host: Host,
     terminal: Terminal,
     place: SessionKey,
     page: Page,
@@ -50,7 +50,7 @@ impl Piped {
                 [] => {}
                 [own, ..] if words::leaves(own) => break,
                 ["/topics", ..] => {
-                    let listed = topics::topic_list(&self.gateway, &self.place).await?;
+                    let listed = topics::topic_list(&self.host, &self.place).await?;
                     listed.iter().for_each(|line| self.page.line(line));
                 }
                 ["/topic"] => self.go(None).await?,
@@ -75,7 +75,7 @@ impl Piped {
         match place(room.as_str(), topic) {
             Ok(place) => {
                 self.place = place;
-                let told = topics::arrived(&self.gateway, &self.place).await?;
+                let told = topics::arrived(&self.host, &self.place).await?;
                 note(format_args!("{told}"));
             }
             Err(Failure::Failed(text) | Failure::WrongUse(text)) => {
@@ -100,15 +100,15 @@ impl Piped {
             tokio::select! {
                 biased;
                 Some(shown) = self.terminal.screen.recv() => self.page.show(shown, &self.place),
-                reason = self.gateway.deserted() => return Err(Failure::Failed(reason)),
-                () = self.gateway.answered() => break,
+                reason = self.host.deserted() => return Err(Failure::Failed(reason)),
+                () = self.host.answered() => break,
             }
         }
         while let Ok(shown) = self.terminal.screen.try_recv() {
             self.page.show(shown, &self.place);
         }
         self.terminal.rest();
-        let turn = self.gateway.turn_of(&message).await?;
+        let turn = self.host.turn_of(&message).await?;
         if is_talk && turn.is_none_or(|turn| !turn.is_answered) {
             self.failures += 1;
         }
@@ -118,16 +118,16 @@ impl Piped {
     /// Ends the gateway, and prints the last messages.
     async fn leave(self) {
         let Piped {
-            gateway,
+            host,
             mut terminal,
             mut page,
             place,
             ..
         } = self;
-        if gateway.is_summing_up() {
+        if host.is_summing_up() {
             note(format_args!("{SUMMING_UP}"));
         }
-        let mut ending = pin!(gateway.shutdown());
+        let mut ending = pin!(host.leave());
         loop {
             tokio::select! {
                 biased;

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::editor::{Entered, Prompt};
+use super::host::Host;
 use super::live::Typed;
 use super::screen::{Screen, TICK};
 use super::topics::{self, LEAVE_HINT, NEXT_LINE, SUMMING_UP, place, prompt, welcome};
@@ -16,7 +17,6 @@ use crate::channels::local::{Terminal, Voice, new_message};
 use crate::cli::{Failure, Outcome};
 use crate::commands::{self, Parsed};
 use crate::domain::{MessageId, SessionKey};
-use crate::gateway::Gateway;
 
 /// Lines on their way to the inbox.
 const QUEUE: usize = 256;
@@ -24,7 +24,7 @@ const QUEUE: usize = 256;
 const ENDS_SOON: Duration = Duration::from_millis(150);
 
 pub(super) struct Talk {
-    gateway: Gateway,
+    host: Host,
     terminal: Terminal,
     screen: Screen,
     prompt: Prompt,
@@ -48,7 +48,7 @@ struct Said {
 
 impl Talk {
     pub(super) fn new(
-        gateway: Gateway,
+        host: Host,
         terminal: Terminal,
         screen: Screen,
         prompt: Prompt,
@@ -58,7 +58,7 @@ impl Talk {
         let (stored, is_stored) = mpsc::channel(QUEUE);
         tokio::spawn(pass_on(terminal.voice.clone(), said, stored));
         Talk {
-            gateway,
+            host,
             terminal,
             screen,
             prompt,
@@ -73,7 +73,7 @@ impl Talk {
     }
 
     pub(super) async fn run(mut self, created: Option<&std::path::Path>) -> Outcome {
-        let greeting = welcome(&self.gateway, &self.place, created).await?;
+        let greeting = welcome(&self.host, &self.place, created).await?;
         greeting.iter().for_each(|line| self.screen.note(line));
         self.screen.settle();
         let talked = self.talk().await;
@@ -91,7 +91,7 @@ impl Talk {
             let all_stored = self.on_their_way == 0;
             tokio::select! {
                 biased;
-                reason = self.gateway.deserted() => return Err(Failure::Failed(reason)),
+                reason = self.host.deserted() => return Err(Failure::Failed(reason)),
                 entered = self.prompt.entered.recv() => {
                     if self.take(entered.unwrap_or(Entered::End)).await?.is_break() {
                         return Ok(());
@@ -100,7 +100,7 @@ impl Talk {
                 Some(shown) = self.terminal.screen.recv() => self.screen.show(shown, &self.place),
                 Some(is_stored) = self.stored.recv() => self.count_stored(is_stored),
                 _ = ticks.tick(), if self.is_busy => self.screen.tick(),
-                () = self.gateway.answered(), if self.is_busy && all_stored => self.rest(),
+                () = self.host.answered(), if self.is_busy && all_stored => self.rest(),
             }
         }
     }
@@ -165,7 +165,7 @@ impl Talk {
     /// Whether an answer is really under way: one that is whole on the screen ends any moment.
     async fn is_still_busy(&mut self) -> bool {
         let may_be_over = self.is_busy && self.screen.answers_in().is_none();
-        if may_be_over && timeout(ENDS_SOON, self.gateway.answered()).await.is_ok() {
+        if may_be_over && timeout(ENDS_SOON, self.host.answered()).await.is_ok() {
             self.rest();
         }
         self.is_busy
@@ -233,7 +233,7 @@ impl Talk {
         match place(room.as_str(), topic) {
             Ok(place) => {
                 self.place = place;
-                let told = topics::arrived(&self.gateway, &self.place).await?;
+                let told = topics::arrived(&self.host, &self.place).await?;
                 self.screen.note(&told);
             }
             Err(Failure::Failed(text) | Failure::WrongUse(text)) => {
@@ -244,7 +244,7 @@ impl Talk {
     }
 
     async fn list_topics(&mut self) -> Outcome {
-        for line in topics::topic_list(&self.gateway, &self.place).await? {
+        for line in topics::topic_list(&self.host, &self.place).await? {
             self.screen.note(&line);
         }
         Ok(())
@@ -266,7 +266,7 @@ impl Talk {
         };
         self.on_their_way += 1;
         self.is_busy = true;
-        if is_talk && let Ok(label) = self.gateway.who_answers(&self.place).await {
+        if is_talk && let Ok(label) = self.host.who_answers(&self.place).await {
             self.screen.work(label);
         }
         if self.lines.send(said).await.is_err() {
@@ -284,17 +284,17 @@ impl Talk {
         };
         drop(timeout(STORED_WITHIN, storing).await);
         let Talk {
-            gateway,
+            host,
             mut terminal,
             mut screen,
             place,
             ..
         } = self;
-        if gateway.is_summing_up() {
+        if host.is_summing_up() {
             screen.note(SUMMING_UP);
         }
         let mut ticks = interval(TICK);
-        let mut ending = pin!(gateway.shutdown());
+        let mut ending = pin!(host.leave());
         loop {
             tokio::select! {
                 biased;

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use super::host::Host;
 use crate::cli::Failure;
 use crate::domain::{LocalName, SessionKey};
-use crate::gateway::{Gateway, Topic};
+use crate::operations::terminal::Topic;
 
 pub(in crate::cli) fn place(room: &str, topic: Option<&str>) -> Result<SessionKey, Failure> {
     let name = |what: &str, text: &str| {
@@ -43,17 +44,18 @@ pub(super) fn place_name(place: &SessionKey) -> String {
 
 /// The first lines: where the home is, who listens, and who is in the topics.
 pub(super) async fn welcome(
-    gateway: &Gateway,
+    host: &Host,
     place: &SessionKey,
     created: Option<&Path>,
 ) -> Result<Vec<String>, Failure> {
-    let listens = gateway.who_answers(place).await?;
-    let topics = gateway.topics(place).await?;
-    let others = gateway.agent_ids().len() > 1;
+    let listens = host.who_answers(place).await?;
+    let topics = host.topics(place).await?;
+    let others = host.agent_ids().await?.len() > 1;
     let home =
         created.map(|home| format!("A home for your agents was made in {}.", home.display()));
     let greeting = greeting(&listens, &topics, others);
-    Ok(home.into_iter().chain([greeting]).collect())
+    let joined = host.is_joined().then(|| JOINED.to_owned());
+    Ok(home.into_iter().chain(joined).chain([greeting]).collect())
 }
 
 /// Topics whose agent listens here anyway are no news.
@@ -77,8 +79,8 @@ fn greeting(listens: &str, topics: &[Topic], has_others: bool) -> String {
 const MOST_GREETED: usize = 4;
 
 /// The words after a walk to another topic.
-pub(super) async fn arrived(gateway: &Gateway, place: &SessionKey) -> Result<String, Failure> {
-    let answers = gateway.who_answers(place).await?;
+pub(super) async fn arrived(host: &Host, place: &SessionKey) -> Result<String, Failure> {
+    let answers = host.who_answers(place).await?;
     Ok(match place {
         SessionKey::Local {
             topic: Some(topic), ..
@@ -88,11 +90,8 @@ pub(super) async fn arrived(gateway: &Gateway, place: &SessionKey) -> Result<Str
 }
 
 /// The reply to /topics.
-pub(super) async fn topic_list(
-    gateway: &Gateway,
-    here: &SessionKey,
-) -> Result<Vec<String>, Failure> {
-    let topics = gateway.topics(here).await?;
+pub(super) async fn topic_list(host: &Host, here: &SessionKey) -> Result<Vec<String>, Failure> {
+    let topics = host.topics(here).await?;
     if topics.is_empty() {
         return Ok(vec![NO_TOPICS.to_owned()]);
     }
@@ -107,6 +106,8 @@ pub(super) async fn topic_list(
     };
     Ok(topics.iter().map(line).collect())
 }
+
+const JOINED: &str = "You've joined the gateway that is running; it goes on when you leave.";
 
 const NO_TOPICS: &str = "There are no topics yet. /topic NAME makes one.";
 

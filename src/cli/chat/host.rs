@@ -1,0 +1,260 @@
+//! The gateway that a terminal talks to: one of its own in this process, or the one that runs
+//! already, over `parlor.sock`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use crate::channels::local::{self, Far, Terminal};
+use crate::cli::Failure;
+use crate::cli::operator::{Line, odd_reply, told};
+use crate::domain::{MessageId, SessionKey};
+use crate::gateway::Gateway;
+use crate::home::Home;
+use crate::operations::terminal::{
+    FromTerminal, PlaceWish, Scene, ToTerminal, Topic, TurnReport, Visitor,
+};
+use crate::operations::{Event, Reply, Request, Subject};
+
+/// A gateway that has just begun opens its socket within this time.
+const PATIENCE: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+pub(in crate::cli) enum Host {
+    Own(Box<Gateway>),
+    Running(Running),
+}
+
+/// The gateway of another process.
+pub(in crate::cli) struct Running {
+    client: String,
+    home: Home,
+    /// Lines in the inbox of the gateway.
+    said: Arc<AtomicU64>,
+    /// How many lines are known to be answered.
+    answered: watch::Receiver<u64>,
+    /// Set once the gateway is gone.
+    gone: watch::Receiver<bool>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Host {
+    /// Joins the gateway that runs on this home. None where none runs.
+    pub(super) async fn join(
+        home: &Home,
+        place: PlaceWish,
+        agent: Option<&str>,
+    ) -> Result<Option<(Self, Terminal, SessionKey)>, Failure> {
+        let Some(mut scenes) = reach(home).await? else {
+            return Ok(None);
+        };
+        let client = Uuid::now_v7().to_string();
+        let visitor = Visitor {
+            client: client.clone(),
+            place,
+            agent: agent.map(str::to_owned),
+        };
+        let stream = scenes.watch(Subject::Terminal(visitor)).await?;
+        let place = match scenes.event(stream).await? {
+            Some(Event::Terminal(Scene::Seated(place))) => place,
+            _ => return Err(odd_reply()),
+        };
+        let (terminal, far) = Terminal::of_another_process();
+        let Far { lines, screen } = far;
+        let said = Arc::new(AtomicU64::new(0));
+        let (answered, is_answered) = watch::channel(0);
+        let (gone, is_gone) = watch::channel(false);
+        let watching = async move {
+            loop {
+                match scenes.event(stream).await {
+                    Ok(Some(Event::Terminal(Scene::Shown(shown)))) => {
+                        // Nobody looks at a terminal that was closed.
+                        drop(screen.send(shown).await);
+                    }
+                    Ok(Some(Event::Terminal(Scene::Rest { lines }))) => {
+                        answered.send_replace(lines);
+                    }
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => break,
+                }
+            }
+            gone.send_replace(true);
+        };
+        let saying = say(client.clone(), home.clone(), said.clone(), lines);
+        let running = Running {
+            client,
+            home: home.clone(),
+            said,
+            answered: is_answered,
+            gone: is_gone,
+            tasks: [tokio::spawn(watching), tokio::spawn(saying)],
+        };
+        Ok(Some((Host::Running(running), terminal, place)))
+    }
+
+    pub(super) async fn who_answers(&self, place: &SessionKey) -> Result<String, Failure> {
+        match self {
+            Host::Own(gateway) => Ok(gateway.who_answers(place).await?),
+            Host::Running(running) => match running.ask(running.who(place)).await? {
+                ToTerminal::Who(label) => Ok(label),
+                _ => Err(odd_reply()),
+            },
+        }
+    }
+
+    pub(super) async fn topics(&self, place: &SessionKey) -> Result<Vec<Topic>, Failure> {
+        match self {
+            Host::Own(gateway) => Ok(gateway.topics(place).await?),
+            Host::Running(running) => {
+                let place = place.clone();
+                match running.ask(FromTerminal::Topics { place }).await? {
+                    ToTerminal::Topics(topics) => Ok(topics),
+                    _ => Err(odd_reply()),
+                }
+            }
+        }
+    }
+
+    pub(super) async fn agent_ids(&self) -> Result<Vec<String>, Failure> {
+        match self {
+            Host::Own(gateway) => Ok(gateway.agent_ids()),
+            Host::Running(running) => match running.ask(FromTerminal::Agents).await? {
+                ToTerminal::Agents(ids) => Ok(ids),
+                _ => Err(odd_reply()),
+            },
+        }
+    }
+
+    pub(in crate::cli) async fn turn_of(
+        &self,
+        line: &MessageId,
+    ) -> Result<Option<TurnReport>, Failure> {
+        match self {
+            Host::Own(gateway) => Ok(gateway.turn_of(line).await?),
+            Host::Running(running) => {
+                let message = line.clone();
+                match running.ask(FromTerminal::Turn { message }).await? {
+                    ToTerminal::Turn(turn) => Ok(turn),
+                    _ => Err(odd_reply()),
+                }
+            }
+        }
+    }
+
+    /// Returns when every line of this terminal that is in the inbox is answered.
+    pub(in crate::cli) async fn answered(&self) {
+        match self {
+            Host::Own(gateway) => gateway.answered().await,
+            Host::Running(running) => {
+                let said = running.said.load(Ordering::SeqCst);
+                let mut answered = running.answered.clone();
+                // A gateway that is gone is told about by `deserted`.
+                if answered.wait_for(|lines| *lines >= said).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+    }
+
+    /// Returns with the reason when no more lines are taken.
+    pub(in crate::cli) async fn deserted(&self) -> String {
+        match self {
+            Host::Own(gateway) => gateway.deserted().await,
+            Host::Running(running) => {
+                let mut gone = running.gone.clone();
+                drop(gone.wait_for(|is_gone| *is_gone).await);
+                STOPPED.to_owned()
+            }
+        }
+    }
+
+    /// Whether the gateway goes on without this terminal.
+    pub(super) fn is_joined(&self) -> bool {
+        matches!(self, Host::Running(_))
+    }
+
+    /// Whether leaving takes a while because of a summary.
+    pub(super) fn is_summing_up(&self) -> bool {
+        match self {
+            Host::Own(gateway) => gateway.is_summing_up(),
+            Host::Running(_) => false,
+        }
+    }
+
+    /// Leaves. A gateway of its own ends with the terminal; one that runs for others goes on, with
+    /// the answers under way too.
+    pub(in crate::cli) async fn leave(self) {
+        match self {
+            Host::Own(gateway) => gateway.shutdown().await,
+            Host::Running(running) => running.tasks.iter().for_each(JoinHandle::abort),
+        }
+    }
+}
+
+/// The running gateway. One that has just begun is waited for. None where none runs, or none that
+/// listens.
+async fn reach(home: &Home) -> Result<Option<Line>, Failure> {
+    let patience = Instant::now() + PATIENCE;
+    while home.is_running() && Instant::now() < patience {
+        if let Some(line) = Line::open(home).await? {
+            return Ok(Some(line));
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+    Ok(None)
+}
+
+impl Running {
+    fn who(&self, place: &SessionKey) -> FromTerminal {
+        FromTerminal::Who {
+            client: self.client.clone(),
+            place: place.clone(),
+        }
+    }
+
+    async fn ask(&self, request: FromTerminal) -> Result<ToTerminal, Failure> {
+        ask(&self.home, request).await
+    }
+}
+
+/// Asks on a connection of its own: the gateway lets go of one that is silent for long.
+async fn ask(home: &Home, request: FromTerminal) -> Result<ToTerminal, Failure> {
+    let Some(mut line) = Line::open(home).await? else {
+        return Err(Failure::Failed(STOPPED.into()));
+    };
+    match line.ask(Request::Terminal(request)).await?.map_err(told)? {
+        Reply::Terminal(told) => Ok(told),
+        _ => Err(odd_reply()),
+    }
+}
+
+/// Takes lines to the gateway in their order.
+async fn say(
+    client: String,
+    home: Home,
+    said: Arc<AtomicU64>,
+    mut lines: mpsc::Receiver<local::Line>,
+) {
+    while let Some(line) = lines.recv().await {
+        let request = FromTerminal::Say {
+            client: client.clone(),
+            place: line.place,
+            message: line.message,
+            text: line.text,
+        };
+        // A line that was not taken is told about by the missing word.
+        if ask(&home, request).await.is_ok() {
+            said.fetch_add(1, Ordering::SeqCst);
+            // The person may be gone already.
+            let _ = line.accepted.send(());
+        }
+    }
+}
+
+const STOPPED: &str =
+    "the gateway has stopped; lines that it has taken are answered after its next start";

@@ -1,0 +1,330 @@
+//! Terminals of other processes: `parlor chat` and `parlor ask` join this gateway through
+//! `parlor.sock` and talk as in a process of their own.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::socket::Order;
+use super::{GatewayState, at_the_terminal};
+use crate::access::Standing;
+use crate::channels::local::{self, LocalChannel, Terminal, Voice};
+use crate::channels::{Channel, Intake};
+use crate::delivery::outbox;
+use crate::domain::{AgentId, MessageId, Origin, Platform, SessionKey, nearest};
+use crate::operations::terminal::{FromTerminal, PlaceWish, Scene, ToTerminal, Visitor};
+use crate::operations::{Event, Refusal};
+use crate::records::inbox;
+use crate::routing::Visit;
+use crate::routing::pins::StandIns;
+use crate::storage::StoreError;
+
+/// How often open lines are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(40);
+/// Lines that are in the inbox and not counted yet. When full, the visitor waits.
+const QUEUE: usize = 64;
+
+/// The visitors of a gateway.
+pub(super) struct Terminals {
+    channel: Arc<LocalChannel>,
+    stand_ins: StandIns,
+    /// A plain lock: sections are short, and none awaits.
+    present: Mutex<HashMap<String, Present>>,
+}
+
+/// A visitor who is here.
+struct Present {
+    voice: Voice,
+    home_place: SessionKey,
+    agent: Option<AgentId>,
+    /// Places where the visitor's agent answers.
+    taken: HashSet<SessionKey>,
+    said: mpsc::Sender<Said>,
+}
+
+/// A line in the inbox.
+struct Said {
+    place: SessionKey,
+    message: MessageId,
+}
+
+impl Terminals {
+    pub(super) fn new(stand_ins: StandIns, channel: LocalChannel) -> Self {
+        Terminals {
+            channel: Arc::new(channel),
+            stand_ins,
+            present: Mutex::default(),
+        }
+    }
+
+    pub(super) fn channel(&self) -> Arc<dyn Channel> {
+        self.channel.clone()
+    }
+
+    /// Takes in lines until the gateway stops. Not counted among the platforms: a gateway without
+    /// any of them has nothing to do.
+    pub(super) fn listen(
+        &self,
+        intake: Intake,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + use<> {
+        let channel = self.channel.clone();
+        async move {
+            if let Err(error) = channel.listen(intake, stop).await {
+                tracing::error!("terminals are not heard any more: {error}");
+            }
+        }
+    }
+
+    fn present(&self) -> MutexGuard<'_, HashMap<String, Present>> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Seats a visitor. A visitor who wants to be alone gets a place that no other has.
+    fn seat(
+        &self,
+        visitor: Visitor,
+        agent: Option<AgentId>,
+        said: mpsc::Sender<Said>,
+    ) -> Result<(SessionKey, Terminal), Refusal> {
+        let mut present = self.present();
+        let is_free = |place: &SessionKey| {
+            let mut others = present.values();
+            matches!(visitor.place, PlaceWish::This(_))
+                || others.all(|other| other.home_place != *place)
+        };
+        let choices = visitor.place.choices();
+        let place = choices.and_then(|mut choices| choices.find(is_free));
+        let place = place.ok_or_else(|| Refusal::failed(TOO_MANY))?;
+        let SessionKey::Local { room, .. } = &place else {
+            return Err(Refusal::wrong_use("a terminal talks in places of its own"));
+        };
+        let terminal = self.channel.open(Some(room.clone()));
+        let newcomer = Present {
+            voice: terminal.voice.clone(),
+            home_place: place.clone(),
+            agent,
+            taken: HashSet::new(),
+            said,
+        };
+        present.insert(visitor.client, newcomer);
+        Ok((place, terminal))
+    }
+
+    /// The place that the visitor's agent answers in from now on, if that is news.
+    fn take_place(&self, client: &str, place: &SessionKey) -> bool {
+        let mut present = self.present();
+        let Some(visitor) = present.get_mut(client) else {
+            return false;
+        };
+        match &visitor.agent {
+            Some(agent) if visitor.taken.insert(place.clone()) => {
+                self.stand_ins
+                    .set(place.clone(), at_the_terminal::pin(agent.clone()));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn leave(&self, client: &str) -> HashSet<SessionKey> {
+        let left = self.present().remove(client);
+        let taken = left.map(|visitor| visitor.taken).unwrap_or_default();
+        taken.iter().for_each(|place| self.stand_ins.clear(place));
+        taken
+    }
+}
+
+/// Serves a visitor until the visitor leaves.
+pub(super) async fn serve(
+    state: &GatewayState,
+    visitor: Visitor,
+    order: &Order,
+) -> Result<(), Refusal> {
+    let Some(terminals) = &state.terminals else {
+        return Err(Refusal::failed(ANOTHER_CHAT));
+    };
+    let agent = match &visitor.agent {
+        Some(word) => Some(known_agent(state, &visitor.place, word)?),
+        None => None,
+    };
+    let client = visitor.client.clone();
+    let (said, mut lines) = mpsc::channel(QUEUE);
+    let (place, mut terminal) = terminals.seat(visitor, agent, said)?;
+    let _leaving = Leaving {
+        state,
+        terminals,
+        client: client.clone(),
+    };
+    if !tell(order, Scene::Seated(place)).await {
+        return Ok(());
+    }
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut open, mut count) = (Vec::new(), 0);
+    loop {
+        tokio::select! {
+            biased;
+            Some(shown) = terminal.screen.recv() => {
+                if !tell(order, Scene::Shown(shown)).await {
+                    return Ok(());
+                }
+            }
+            Some(said) = lines.recv() => {
+                open.push(said);
+                count += 1;
+            }
+            _ = looks.tick(), if !open.is_empty() => {
+                // Lines that cannot be looked at now are looked at again.
+                if !are_answered(state, &open).await.unwrap_or(false) {
+                    continue;
+                }
+                open.clear();
+                while let Ok(shown) = terminal.screen.try_recv() {
+                    tell(order, Scene::Shown(shown)).await;
+                }
+                tell(order, Scene::Rest { lines: count }).await;
+            }
+        }
+    }
+}
+
+/// False when nobody reads any more.
+async fn tell(order: &Order, scene: Scene) -> bool {
+    order.event(Event::Terminal(scene)).await.is_ok()
+}
+
+/// Frees the seat, and takes the visitor's agent back.
+struct Leaving<'a> {
+    state: &'a GatewayState,
+    terminals: &'a Terminals,
+    client: String,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        for place in self.terminals.leave(&self.client) {
+            self.state.pins.changed(&place);
+        }
+    }
+}
+
+/// Whether the rows of these lines are closed, and nothing waits to be sent to their places.
+async fn are_answered(state: &GatewayState, lines: &[Said]) -> Result<bool, StoreError> {
+    let is_busy = |line: &Said| {
+        let origin = Origin::new(line.place.clone(), local::person());
+        state.services.sessions.depth(&origin) > 0
+    };
+    if lines.iter().any(is_busy) {
+        return Ok(false);
+    }
+    let places: HashSet<SessionKey> = lines.iter().map(|line| line.place.clone()).collect();
+    let ids: Vec<String> = lines.iter().map(|line| line.message.0.clone()).collect();
+    let look = move |connection: &Connection| {
+        if inbox::any_waits(connection, Platform::Local, &ids)? {
+            return Ok(false);
+        }
+        let open = outbox::open_places(connection)?;
+        Ok(open.into_iter().all(|(place, _)| !places.contains(&place)))
+    };
+    state.services.db.read(look).await
+}
+
+/// Carries out a request of a terminal.
+pub(super) async fn answer(
+    state: &GatewayState,
+    request: FromTerminal,
+) -> Result<ToTerminal, Refusal> {
+    Ok(match request {
+        FromTerminal::Say {
+            client,
+            place,
+            message,
+            text,
+        } => say(state, &client, (place, message), text).await?,
+        FromTerminal::Who { client, place } => {
+            take_place(state, &client, &place);
+            ToTerminal::Who(state.who_answers(&place).await?)
+        }
+        FromTerminal::Topics { place } => ToTerminal::Topics(state.topics(&place).await?),
+        FromTerminal::Agents => ToTerminal::Agents(state.agent_ids()),
+        FromTerminal::Turn { message } => ToTerminal::Turn(state.turn_of(&message).await?),
+    })
+}
+
+fn take_place(state: &GatewayState, client: &str, place: &SessionKey) {
+    let terminals = state.terminals.as_ref();
+    if terminals.is_some_and(|terminals| terminals.take_place(client, place)) {
+        state.pins.changed(place);
+    }
+}
+
+async fn say(
+    state: &GatewayState,
+    client: &str,
+    (place, message): (SessionKey, MessageId),
+    text: String,
+) -> Result<ToTerminal, Refusal> {
+    if !matches!(place, SessionKey::Local { .. }) {
+        return Err(Refusal::wrong_use("a terminal talks in places of its own"));
+    }
+    take_place(state, client, &place);
+    let terminals = state.terminals.as_ref();
+    let present = terminals.and_then(|terminals| {
+        let present = terminals.present();
+        let visitor = present.get(client)?;
+        Some((visitor.voice.clone(), visitor.said.clone()))
+    });
+    let Some((voice, said)) = present else {
+        return Err(Refusal::failed("this terminal is not connected"));
+    };
+    if !voice.say(place.clone(), message.clone(), text).await {
+        return Err(Refusal::failed("the gateway takes no more messages"));
+    }
+    // A visitor who has left waits for no answer.
+    drop(said.send(Said { place, message }).await);
+    Ok(ToTerminal::Said)
+}
+
+/// A person must not be answered by another agent than asked for.
+fn known_agent(state: &GatewayState, place: &PlaceWish, word: &str) -> Result<AgentId, Refusal> {
+    let snapshot = state.services.snapshots.current();
+    let Some(agent) = snapshot.registry.find(word) else {
+        let ids = snapshot
+            .registry
+            .all()
+            .iter()
+            .map(|agent| agent.id.as_str());
+        return Err(Refusal::wrong_use(match nearest(word, ids.clone()) {
+            Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
+            None => format!(
+                "no agent is called {word}. The agents are: {}",
+                ids.collect::<Vec<_>>().join(", ")
+            ),
+        }));
+    };
+    let Some(place) = place.choices().and_then(|mut places| places.next()) else {
+        return Err(Refusal::wrong_use("there is no such room"));
+    };
+    let (access, origin) = (&snapshot.config.access, Origin::new(place, local::person()));
+    let visit = Visit {
+        access,
+        origin: &origin,
+        standing: &Standing::of(access, &origin.person, false),
+    };
+    match snapshot.table.may_switch(&agent.id, visit) {
+        Ok(_) => Ok(agent.id.clone()),
+        Err(closed) => Err(Refusal::failed(format!(
+            "{closed}, and you are not among them. Add \"owner\" to `who` under [agents.{}]",
+            agent.id
+        ))),
+    }
+}
+
+const TOO_MANY: &str = "too many questions are asked at the same time; try again in a moment";
+const ANOTHER_CHAT: &str = "a `parlor chat` or `parlor ask` in another terminal has this home; end it first, or run `parlor run`";
