@@ -276,7 +276,7 @@ async fn a_saved_file_is_noticed_however_it_is_saved() {
             );
         save(way, &path, &text);
         process
-            .wait_for_log_lines("cause=\"config.toml\"", number + 1)
+            .wait_for_log_lines("cause=config.toml", number + 1)
             .await;
         topic.says(BOB, way).await;
         let answered = topic.wait_for_sent(number + 2).await;
@@ -284,7 +284,7 @@ async fn a_saved_file_is_noticed_however_it_is_saved() {
         assert_eq!(answered.text, expected, "{way}");
     }
     house.write("agents/rose/SOUL.md", "Be brief.");
-    process.wait_for_log("cause=\"SOUL.md\"").await;
+    process.wait_for_log("cause=SOUL.md").await;
     let log = process.log();
     assert_eq!(log.matches("SOUL.md").count(), 1, "{log}");
     assert_eq!(process.stop().await, 0);

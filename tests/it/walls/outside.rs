@@ -238,6 +238,8 @@ const OTHER_VERBS: &[&str] = &[
     "init",
     "remember",
     "help",
+    // Has a wall of its own: no form of it has words of anybody.
+    "logs",
     "version",
     "completions",
     "man",
