@@ -28,7 +28,9 @@ agent = "main"
 /// The lines of the log that warn, without their beginning.
 fn warnings(process: &Process) -> Vec<String> {
     let log = process.log();
-    let warnings = log.lines().filter_map(|line| line.split_once(" WARN [system] "));
+    let warnings = log
+        .lines()
+        .filter_map(|line| line.split_once(" WARN [system] "));
     warnings
         .map(|(_, rest)| {
             rest.split_once(": ")
