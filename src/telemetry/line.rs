@@ -11,6 +11,7 @@ use tracing::Level;
 
 use super::fields::Fields;
 use super::local_time::LocalTime;
+use crate::config::PLACES;
 use crate::printable::{escape_json, printable_line};
 
 /// Stands in the bracket of lines about no agent; no agent can have this id.
@@ -122,7 +123,7 @@ fn rounded(number: &Number) -> String {
     }
 }
 
-/// Words that look like the bracket of an agent get round ones. Numbers stay: `bindings[0]`.
+/// Words that look like the bracket of an agent get round ones. Numbers and sections stay: `bindings[0]`.
 fn unbracketed(words: &str) -> String {
     let mut shown = String::with_capacity(words.len());
     let mut rest = words;
@@ -146,7 +147,13 @@ fn is_like_an_agent(word: &str) -> bool {
     let is_slug = word
         .bytes()
         .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    is_slug && word.bytes().any(|b| b.is_ascii_lowercase())
+    is_slug && word.bytes().any(|b| b.is_ascii_lowercase()) && !is_section(word)
+}
+
+/// Sections of the config, such as `[access]`, stay as people write them.
+fn is_section(word: &str) -> bool {
+    let mut top = PLACES.iter().filter(|(place, _)| place.is_empty());
+    top.any(|(_, shape)| shape.keys.iter().any(|key| key.name == word))
 }
 
 #[cfg(test)]

@@ -25,10 +25,12 @@ match = "telegram:group:-1004"
 agent = "main"
 "#;
 
-/// The lines of the log that warn, without time and module.
+/// The lines of the log that warn, without their beginning.
 fn warnings(process: &Process) -> Vec<String> {
     let log = process.log();
-    let warnings = log.lines().filter_map(|line| line.split_once(" WARN "));
+    let warnings = log
+        .lines()
+        .filter_map(|line| line.split_once(" WARN [system] "));
     warnings
         .map(|(_, rest)| {
             rest.split_once(": ")

@@ -412,7 +412,7 @@ async fn a_saved_file_is_noticed_however_it_is_saved() {
             );
         save(way, &path, &text);
         process
-            .wait_for_log_lines("cause=\"config.toml\"", number + 1)
+            .wait_for_log_lines("cause=config.toml", number + 1)
             .await;
         topic.says(BOB, way).await;
         let answered = topic.wait_for_sent(number + 2).await;

@@ -276,6 +276,8 @@ const OTHER_VERBS: &[&str] = &[
     "stop",
     "reload",
     "help",
+    // Has a wall of its own: no form of it has words of anybody.
+    "logs",
     "version",
     "completions",
     "man",
