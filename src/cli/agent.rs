@@ -139,28 +139,16 @@ pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outc
         Verb::Rename { agent, id } => changes.rename(&agent, &id).await,
         Verb::Default { agent } => changes.default(&agent).await,
         Verb::Remove { agent } => changes.remove(&agent).await,
-        Verb::Pause { agent } => steer(&home, &agent, Steering::Pause, json).await,
-        Verb::Resume { agent } => steer(&home, &agent, Steering::Resume, json).await,
-        Verb::Restart { agent } => steer(&home, &agent, Steering::Restart, json).await,
-        Verb::Reset(arguments) => {
-            let _lock = home.lock()?;
-            let open = OpenHome::open(&home).await?;
-            let agent = open.find(arguments.agent())?;
-            steering::reset(&open.db, agent, &arguments, json).await
-        }
+        Verb::Pause { agent } => steering::run(&home, &agent, Steering::Pause, json).await,
+        Verb::Resume { agent } => steering::run(&home, &agent, Steering::Resume, json).await,
+        Verb::Restart { agent } => steering::run(&home, &agent, Steering::Restart, json).await,
+        Verb::Reset(arguments) => steering::reset(&home, &arguments, json).await,
         Verb::Restore(arguments) => changes.restore(arguments).await,
         Verb::Purge(arguments) => changes.purge(arguments).await,
         Verb::Archive(verb) => changes.archives(verb).await,
         Verb::Export(arguments) => changes.export(arguments).await,
         Verb::Import(arguments) => changes.import(arguments).await,
     }
-}
-
-/// Needs the home for itself: a running gateway would not notice.
-async fn steer(home: &Home, word: &str, steering: Steering, json: bool) -> Outcome {
-    let _lock = home.lock()?;
-    let open = OpenHome::open(home).await?;
-    steering::run(&open.db, open.find(word)?, steering, json).await
 }
 
 struct OpenHome {

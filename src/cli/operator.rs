@@ -169,6 +169,7 @@ impl Line {
     async fn send(&mut self, request: Request) -> Result<u64, Failure> {
         let id = self.next;
         self.next += 1;
+        let request = Box::new(request);
         let asked = Asked::Ask { id, request };
         let written = wire::write(self.stream.get_mut(), &asked).await;
         written.map_err(|error| cut_off(&error.into()))?;

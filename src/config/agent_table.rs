@@ -186,7 +186,10 @@ impl AgentTable {
                 .and_then(|span| text.get(..span.start))
                 .unwrap_or_default();
             let line = before.matches('\n').count() + 1;
-            format!("line {line}: {}", error.message())
+            // The list of all keys would be longer than the reason.
+            let reason = error.message();
+            let reason = reason.split(", expected one of").next().unwrap_or(reason);
+            format!("line {line}: {reason}")
         })?;
         let table = file.agents.remove(id.as_str()).unwrap_or_default();
         match file.agents.into_keys().next() {
@@ -413,7 +416,7 @@ mod tests {
         insta::assert_snapshot!(refused("[[bindings]]\nmatch = \"*\""), @"line 1: unknown field `bindings`");
         insta::assert_snapshot!(refused("[agents.rose"), @"line 1: unclosed table");
         let many = format!("[agents.rose]\nskills = [{}]", "\"a\", ".repeat(300));
-        insta::assert_snapshot!(refused(&many), @"line 2: a list has more than 256 names");
+        insta::assert_snapshot!(refused(&many), @"line 2: `skills` is a list of names, or a table with the lists `allow` and `deny`");
         assert_eq!(AgentTable::read("", &rose()), Ok(AgentTable::default()));
     }
 

@@ -181,7 +181,7 @@ impl Client {
                         frames: frames.clone(),
                         _permit: permit,
                     };
-                    match request {
+                    match *request {
                         Request::Terminal(request) => {
                             self.tasks
                                 .spawn(order.for_terminal(self.state.clone(), request));

@@ -3,21 +3,24 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
 use super::{Live, Operations, Refusal, RefusalKind, texts, work};
+use crate::agents::{Agent, Registry};
 use crate::clock::now_ms;
 use crate::config::Report;
-use crate::domain::{AgentId, AgentUid};
+use crate::domain::{AgentId, AgentUid, nearest};
 use crate::home::Reload;
-use crate::lanes::Stage;
+use crate::lanes::{Sessions, Stage};
+use crate::records::agent_pauses::Pause;
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::tenants::{
-    self, Added, Adding, Imported, OldFolder, Purged, Removed, Restored, Site, Stake, TenantError,
-    Wish,
+    self, Added, Adding, Imported, OldFolder, Purged, Removed, Restored, Site, Stake, Steered,
+    Steering, TenantError, Wish,
 };
 
 /// A wish about an agent.
@@ -57,6 +60,11 @@ pub(crate) enum AgentRequest {
     Purge {
         which: String,
     },
+    /// Pauses, resumes, restarts or clears an agent.
+    Steer {
+        agent: String,
+        steering: Steering,
+    },
     Import {
         file: PathBuf,
         as_id: Option<String>,
@@ -94,6 +102,7 @@ pub(crate) enum AgentReply {
     Stake(Stake),
     Purged(Purged),
     Imported(Imported),
+    Steered { agent: AgentId, steered: Steered },
 }
 
 pub(super) async fn run(
@@ -133,6 +142,7 @@ pub(super) async fn run(
             let stake = tenants::at_stake(&agents.site, &which).await?;
             Ok(AgentReply::Stake(stake))
         }
+        AgentRequest::Steer { agent, steering } => agents.steer(&agent, steering).await,
         AgentRequest::Purge { which } => agents.purge(&which).await.map(AgentReply::Purged),
         AgentRequest::Import {
             file,
@@ -260,6 +270,21 @@ impl Agents<'_> {
         Ok(tenants::purge(&self.site, &archive.name).await?)
     }
 
+    async fn steer(&self, word: &str, steering: Steering) -> Result<AgentReply, Refusal> {
+        let snapshot = self.operations.snapshot().await?;
+        let agent = find_agent(&snapshot.registry, word)?;
+        let (uid, id, by) = (agent.uid, agent.id.clone(), self.site.by.clone());
+        let write = move |tx: &rusqlite::Transaction<'_>| {
+            tenants::steer(tx, steering, (uid, &id), &by, now_ms())
+        };
+        let steered = self.operations.db.write(write).await?;
+        if let Some(live) = &self.operations.live {
+            take_effect(&live.sessions, steering, uid, &self.site.by);
+        }
+        let agent = agent.id.clone();
+        Ok(AgentReply::Steered { agent, steered })
+    }
+
     /// For changes that write no row of their own.
     async fn note(&self, action: Action, id: &AgentId) -> Result<(), Refusal> {
         let (by, id) = (self.site.by.clone(), id.clone());
@@ -281,6 +306,38 @@ impl Agents<'_> {
             tracing::warn!("the change counts when config.toml can be read again");
         }
         live.pins.all_changed();
+    }
+}
+
+/// The agent with this id or name.
+pub(super) fn find_agent<'a>(
+    registry: &'a Registry,
+    word: &str,
+) -> Result<&'a Arc<Agent>, Refusal> {
+    registry.find(word).ok_or_else(|| {
+        let ids = registry.all().iter().map(|agent| agent.id.as_str());
+        Refusal::wrong_use(match nearest(word, ids.clone()) {
+            Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
+            None => format!(
+                "no agent is called {word}. The agents are: {}",
+                ids.collect::<Vec<_>>().join(", ")
+            ),
+        })
+    })
+}
+
+/// Has the lanes of a running gateway follow an agent that was steered. Call after the commit.
+pub(crate) fn take_effect(sessions: &Sessions, steering: Steering, agent: AgentUid, by: &Actor) {
+    match steering {
+        Steering::Pause if sessions.pause_of(agent).is_some() => {}
+        Steering::Pause => sessions.pause_changed(agent, Some(Pause::by(by, now_ms()))),
+        Steering::Resume => sessions.pause_changed(agent, None),
+        Steering::Restart => {
+            let turns = sessions.begin_again(agent);
+            tracing::info!(agent.uid = %agent, "restarted; {turns} turns begin again");
+        }
+        // The models chosen for the old conversations went with them.
+        Steering::Reset => sessions.moved(),
     }
 }
 

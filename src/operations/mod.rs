@@ -46,7 +46,7 @@ use crate::routing::pins::Pins;
 use crate::storage::{Db, StoreError};
 use terminal::{FromTerminal, Scene, ToTerminal, Visitor};
 
-pub(crate) use agents::{AgentReply, AgentRequest};
+pub(crate) use agents::{AgentReply, AgentRequest, take_effect};
 pub(crate) use forgetting::Forgotten;
 pub(crate) use letters::Retried;
 pub(crate) use places::Given;

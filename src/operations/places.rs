@@ -5,12 +5,13 @@ use std::sync::Arc;
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Serialize};
 
+use super::agents::find_agent;
 use super::{Operations, Refusal};
 use crate::access::people;
 use crate::answering::{Question, who_answers};
 use crate::channels::local;
 use crate::clock::now_ms;
-use crate::domain::{AgentId, AgentUid, Origin, PersonId, SessionKey, nearest};
+use crate::domain::{AgentId, AgentUid, Origin, PersonId, SessionKey};
 use crate::home::Snapshot;
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::{model_overrides, transcript};
@@ -37,20 +38,7 @@ pub(super) async fn pin(
     word: &str,
 ) -> Result<Given, Refusal> {
     let snapshot = operations.snapshot().await?;
-    let agent = snapshot.registry.find(word).ok_or_else(|| {
-        let ids = snapshot
-            .registry
-            .all()
-            .iter()
-            .map(|agent| agent.id.as_str());
-        Refusal::wrong_use(match nearest(word, ids.clone()) {
-            Some(near) => format!("no agent is called {word}. Did you mean {near}?"),
-            None => format!(
-                "no agent is called {word}. The agents are: {}",
-                ids.collect::<Vec<_>>().join(", ")
-            ),
-        })
-    })?;
+    let agent = find_agent(&snapshot.registry, word)?;
     let now = Standing::of(operations, &snapshot, &place).await?;
     snapshot
         .table

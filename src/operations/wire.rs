@@ -44,7 +44,7 @@ impl Greeting {
 pub(crate) enum Asked {
     Ask {
         id: u64,
-        request: Request,
+        request: Box<Request>,
     },
     /// Ends a stream of events.
     Stop {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::audit::Actor;
@@ -10,7 +11,7 @@ use crate::domain::{AgentUid, SessionKey};
 use crate::routing::places;
 
 /// Who paused an agent, and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pause {
     /// Unix milliseconds.
     pub(crate) at: i64,

@@ -2,6 +2,7 @@
 //! audit. A running gateway acts on them after the commit.
 
 use rusqlite::Transaction;
+use serde::{Deserialize, Serialize};
 
 use crate::agents::agent_rows;
 use crate::domain::{AgentId, AgentUid};
@@ -10,7 +11,8 @@ use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::{model_overrides, transcript};
 
 /// A change of an agent without a change of its files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Steering {
     /// It begins no turn; messages wait.
     Pause,
@@ -22,7 +24,8 @@ pub enum Steering {
 }
 
 /// What the change has done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Steered {
     Paused(Pause),
     Resumed,

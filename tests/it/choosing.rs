@@ -299,6 +299,24 @@ async fn explain_tells_the_model_and_who_decided() {
     temperature: 0.3
     max_tokens: 900
     reasoning: low
+    tools: now, skill, file_read, file_list, file_search, memory_search, transcript_search
+    without web_fetch: a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool (access.tools.guest, default)
+    without file_write: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
+    without file_edit: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
+    without file_delete: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
+    without file_send: a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool (access.tools.guest, default)
+    without spawn: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
+    without agent_send: a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool (access.tools.guest, default)
+    without message_send: a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool (access.tools.guest, default)
+    without memory_save: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
+    without memory_note: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
+    without memory_edit: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
+    skills: none (agents.main.skills, not set)
+    memory: on (agents.main.memory, default); what is saved is for the place
+    recalls: memories of Main, memories for telegram:topic:-1001:5, global memories
+    finds: memories of Main, memories for telegram:topic:-1001:5, global memories
+    limit agents.main.limits.max_steps: 40 (default)
+    limit agents.main.limits.max_minutes: 30 (default)
     ");
     let json: Value = serde_json::from_str(&explain(&["--json"]).await).expect("JSON");
     assert_eq!(

@@ -280,7 +280,7 @@ async fn the_console_tells_who_was_refused_let_in_and_put_out() {
     lounge.says(ALICE, "/agent reset").await;
     lounge.wait_for_sent(2).await;
     lounge.says(BOB, "@parlor_bot hello").await;
-    assert_snapshot!(console.wait_for("Bob (guest)").await, @"Bob (guest) in “Lounge” → main: not answered, main is for members");
+    assert_snapshot!(console.wait_for("Bob (guest)").await, @"[main] Bob (guest) in “Lounge” → main: not answered, main is for members");
     let carol = house.telegram.dm(CAROL);
     carol.says("let me in").await;
     let line = console.wait_for("wants in").await;
@@ -293,9 +293,9 @@ async fn the_console_tells_who_was_refused_let_in_and_put_out() {
         .await
         .expect("parlor runs");
     assert!(output.status.success(), "{output:?}");
-    assert_snapshot!(console.wait_for("is a member").await, @"Carol (telegram:333) is a member now, let in by the command line");
+    assert_snapshot!(console.wait_for("is a member").await, @"[system] Carol (telegram:333) is a member now, let in by the command line");
     house.telegram.dm(ALICE).says("/unpair telegram:333").await;
-    assert_snapshot!(console.wait_for("is a guest").await, @"Carol (telegram:333) is a guest again, put out by Alice");
+    assert_snapshot!(console.wait_for("is a guest").await, @"[system] Carol (telegram:333) is a guest again, put out by Alice");
     console.signal("-INT").await;
     assert_eq!(console.exit_code().await, Some(0));
 }

@@ -139,7 +139,7 @@ async fn lines_from_a_pipe_are_answered_by_the_gateway_that_runs() {
     assert_eq!(ran.code, 1);
     assert!(ran.stdout.starts_with("re: first\n"), "{}", ran.stdout);
     assert!(
-        ran.stdout.contains("🌹 Rose answers here."),
+        ran.stdout.contains("🌹 Rose answers here, but its model"),
         "{}",
         ran.stdout
     );

@@ -48,6 +48,7 @@ async fn a_new_agent_tells_what_an_earlier_one_left() {
     assert_snapshot!(fine(home.path(), &["agent", "add", "rose"]).await, @"
     created agents/rose/IDENTITY.md
     created agents/rose/SOUL.md
+    created agents/rose/MEMORY.md
     Rose (rose) is in config.toml.
     An earlier rose left data behind: 2 memories, 2 messages, 1 pin. They belong to this one now.
     ");
@@ -193,7 +194,7 @@ async fn an_earlier_agent_of_the_same_id_is_not_mistaken_for_the_one_in_use() {
     let asked = run_with_input(home.path(), &["agent", "purge", name], "dot\n").await;
     assert!(
         asked.stderr.starts_with(&format!(
-            "This deletes dot of archive/{name} for good: 2 files, "
+            "This deletes dot of archive/{name} for good: 3 files, "
         )),
         "{}",
         asked.stderr

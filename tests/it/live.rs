@@ -446,7 +446,7 @@ async fn a_saved_file_is_noticed_however_it_is_saved() {
     assert_eq!(log.matches("reload agent=").count(), souls + 1, "{log}");
     house.write("config.toml", &written);
     process
-        .wait_for_log_lines("cause=\"config.toml\"", ways.len() + 1)
+        .wait_for_log_lines("cause=config.toml", ways.len() + 1)
         .await;
     topic.says(BOB, "how are you").await;
     topic.wait_for_sent(ways.len() + 2).await;

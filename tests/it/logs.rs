@@ -143,7 +143,7 @@ async fn a_message_leaves_one_line_with_the_time_of_each_stage() {
         )) => format!("{name}=N"),
         _ => word.to_owned(),
     });
-    assert_snapshot!(digits.collect::<Vec<_>>().join(" "), @r#"[coder] coder answered session=telegram:topic:-1001:102 person=telegram:222 rule="bindings[1]: exact topic telegram:topic:-1001:102" seconds=N tokens=N stored=N queued=N slot=N model=N tools=N written=N sent=N ref=2"#);
+    assert_snapshot!(digits.collect::<Vec<_>>().join(" "), @r#"[coder] coder answered session=telegram:topic:-1001:102 person=telegram:222 rule="config.toml line 23: exact topic telegram:topic:-1001:102" seconds=N tokens=N stored=N queued=N slot=N model=N tools=N written=N sent=N ref=2"#);
     assert_eq!(process.stop().await, 0);
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cli::{Ran, run};
 use crate::support::House;
 use crate::support::fake_model::Script;
-use crate::support::fake_telegram::ALICE;
+use crate::support::fake_telegram::{ALICE, Fault};
 use crate::support::house::Process;
 
 const TOPIC: &str = "telegram:topic:-1001:5";
@@ -269,11 +269,21 @@ async fn a_retry_is_sent_at_once_by_a_running_gateway() {
     let house = lived_in().await;
     let home = house.home.path();
     let gateway = house.open().await;
-    house.tell("UPDATE outbox SET state = 'failed', error = 'broken' WHERE id = (SELECT max(id) FROM outbox)");
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house
+        .telegram
+        .fail("sendMessage", Fault::Refused(400, "Bad Request: not now"))
+        .once();
+    topic.says(ALICE, "again").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state = 'failed'", "1")
+        .await;
+    let before = topic.texts().len();
     assert_snapshot!(fine(home, &["failed", "retry"]).await, @"1 message is being sent again.");
     house
         .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
         .await;
+    assert_eq!(topic.texts()[before..], ["Yes."]);
     house.close(gateway).await;
 }
 

@@ -455,12 +455,12 @@ async fn the_walk_of_the_router_is_shown_to_owners() {
     scene.settled().await;
     let told = scene.roses.texts().join("\n");
     assert!(
-        told.contains("bindings[0]") && told.contains("default_agent"),
+        told.contains("config.toml line ") && told.contains("default_agent"),
         "{told}"
     );
     let told = scene.says(&scene.roses, "/agent why").await.join("\n");
     insta::assert_snapshot!(told, @"
-    🌹 Rose answers here. A binding for telegram:topic:-1001:5 in config.toml gives this topic to Rose.
+    🌹 Rose answers here. Line 27 of config.toml gives this topic to Rose.
     Owners and admins see every rule here.
     ");
     scene.ends().await;
@@ -524,8 +524,6 @@ async fn the_command_line_steers_agents_of_a_closed_house() {
     let mut scene = Scene::new().await;
     scene.says(&scene.roses, "hi").await;
     let home = scene.house.home.path().to_owned();
-    let busy = run(&home, &["agent", "pause", "rose"]).await;
-    assert_eq!(busy.code, 1, "a gateway runs: {}", busy.stdout);
     scene.closes().await;
     let paused = run(&home, &["agent", "pause", "rose"]).await;
     insta::assert_snapshot!(paused.stdout, @"🌹 Rose is paused. Messages are kept and answered after `parlor agent resume rose`.");
@@ -545,5 +543,41 @@ async fn the_command_line_steers_agents_of_a_closed_house() {
     insta::assert_snapshot!(run(&home, &["agent", "resume", "rose"]).await.stdout, @"🌹 Rose is back, and answers what has waited when the gateway runs.");
     scene.opens().await;
     assert_eq!(scene.roses.texts().last().map(String::as_str), Some("Rose"));
+    scene.ends().await;
+}
+
+/// While a gateway runs, the command line steers through it, and the change counts at once.
+#[tokio::test]
+async fn the_command_line_steers_agents_of_a_running_gateway() {
+    let scene = Scene::new().await;
+    scene.says(&scene.roses, "hi").await;
+    let home = scene.house.home.path().to_owned();
+    insta::assert_snapshot!(run(&home, &["agent", "pause", "Rose"]).await.stdout, @"🌹 Rose is paused. Messages are kept and answered after `parlor agent resume rose`.");
+    let told = scene.says(&scene.roses, "one").await;
+    assert!(told[0].contains("is paused"), "{told:?}");
+    insta::assert_snapshot!(run(&home, &["agent", "resume", "rose"]).await.stdout, @"🌹 Rose is back, and answers what has waited.");
+    scene.settled().await;
+    assert_eq!(scene.roses.texts().last().map(String::as_str), Some("Rose"));
+    insta::assert_snapshot!(run(&home, &["agent", "reset", "rose", "--yes"]).await.stdout, @"🌹 Rose begins a fresh conversation in 1 place.");
+    let unknown = run(&home, &["agent", "pause", "rosa"]).await;
+    assert_eq!(unknown.code, 2, "{}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("Did you mean rose?"),
+        "{}",
+        unknown.stderr
+    );
+    let audit = scene.audit();
+    let verbs: Vec<&str> = audit
+        .lines()
+        .filter_map(|line| line.strip_prefix("cli "))
+        .collect();
+    assert_eq!(
+        verbs,
+        [
+            "agent pause rose",
+            "agent resume rose",
+            "agent reset rose > 1 places"
+        ]
+    );
     scene.ends().await;
 }

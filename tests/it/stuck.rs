@@ -202,6 +202,7 @@ async fn rows_that_wait_for_long_are_counted() {
     • Nothing was asked in the last 24 hours.
     • 1 message not sent for more than a minute.
     • 1 message sent twice, because the platform's receipt got lost.
+    • Main: ready.
     ");
     let listed = run(&house, &["failed"]).await;
     insta::assert_snapshot!(listed, @r"

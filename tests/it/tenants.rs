@@ -115,6 +115,7 @@ async fn add_writes_files_and_a_table_and_keeps_every_comment() {
     assert_snapshot!(added.stdout, @"
     created agents/dot/IDENTITY.md
     created agents/dot/SOUL.md
+    created agents/dot/MEMORY.md
     Dot (dot) is in config.toml.
     ");
     assert_snapshot!(added.stderr, @"Next: `parlor chat --agent dot` talks to it.");
@@ -141,6 +142,7 @@ async fn add_writes_files_and_a_table_and_keeps_every_comment() {
     std::fs::write(home.path().join("agents/eve/SOUL.md"), "mine").expect("writes");
     assert_snapshot!(fine(home.path(), &["agent", "add", "eve"]).await, @"
     created agents/eve/IDENTITY.md
+    created agents/eve/MEMORY.md
     kept    agents/eve/SOUL.md
     Eve (eve) is in config.toml.
     ");

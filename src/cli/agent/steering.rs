@@ -1,18 +1,17 @@
-//! `parlor agent pause`, `resume`, `restart` and `reset`, on a home without a running gateway.
+//! `parlor agent pause`, `resume`, `restart` and `reset`.
 
 use clap::Args;
 use serde_json::json;
 
-use super::super::actor::actor;
 use super::super::json::Named;
+use super::super::operator::{Operator, odd_reply};
 use super::super::{Failure, Outcome, print, question};
-use super::asking;
 use super::texts::counted;
-use crate::agents::Agent;
-use crate::clock::now_ms;
+use super::{OpenHome, asking};
+use crate::home::Home;
+use crate::operations::{AgentReply, AgentRequest, Reply, Request};
 use crate::records::transcript;
-use crate::storage::Db;
-use crate::tenants::{Steered, Steering, steer};
+use crate::tenants::{Steered, Steering};
 
 #[derive(Args)]
 pub(in crate::cli) struct Reset {
@@ -23,24 +22,26 @@ pub(in crate::cli) struct Reset {
     yes: bool,
 }
 
-impl Reset {
-    pub(super) fn agent(&self) -> &str {
-        &self.agent
-    }
-}
-
-pub(super) async fn reset(db: &Db, agent: &Agent, arguments: &Reset, json: bool) -> Outcome {
+pub(super) async fn reset(home: &Home, arguments: &Reset, json: bool) -> Outcome {
     if !arguments.yes {
-        confirm(db, agent).await?;
+        confirm(home, &arguments.agent).await?;
     }
-    run(db, agent, Steering::Reset, json).await
+    run(home, &arguments.agent, Steering::Reset, json).await
 }
 
-pub(super) async fn run(db: &Db, agent: &Agent, steering: Steering, json: bool) -> Outcome {
-    let (uid, id) = (agent.uid, agent.id.clone());
-    let write =
-        move |tx: &rusqlite::Transaction<'_>| steer(tx, steering, (uid, &id), &actor(), now_ms());
-    let steered = db.write(write).await?;
+/// By the gateway that runs on the home, else on the home itself.
+pub(super) async fn run(home: &Home, word: &str, steering: Steering, json: bool) -> Outcome {
+    let agent = word.to_owned();
+    let request = Request::Agent(AgentRequest::Steer { agent, steering });
+    let mut operator = Operator::open(home, request.shares_home()).await?;
+    let Reply::Agent(reply) = operator.ask(request).await? else {
+        return Err(odd_reply());
+    };
+    let AgentReply::Steered { agent, steered } = *reply else {
+        return Err(odd_reply());
+    };
+    let open = OpenHome::open(home).await?;
+    let agent = open.find(agent.as_str())?;
     let label = agent.label();
     let words = match (&steered, steering) {
         (Steered::Paused(_), _) => {
@@ -49,9 +50,12 @@ pub(super) async fn run(db: &Db, agent: &Agent, steering: Steering, json: bool) 
                 agent.id
             )
         }
-        (Steered::Resumed, _) => {
-            format!("{label} is back, and answers what has waited when the gateway runs.")
-        }
+        (Steered::Resumed, _) => match operator.is_gateway() {
+            true => format!("{label} is back, and answers what has waited."),
+            false => {
+                format!("{label} is back, and answers what has waited when the gateway runs.")
+            }
+        },
         (Steered::Restarted, _) => {
             format!("{label} is restarted: its past failures do not count any more.")
         }
@@ -74,7 +78,9 @@ pub(super) async fn run(db: &Db, agent: &Agent, steering: Steering, json: bool) 
     print::result(json, &value, format_args!("{words}"))
 }
 
-async fn confirm(db: &Db, agent: &Agent) -> Outcome {
+async fn confirm(home: &Home, word: &str) -> Outcome {
+    let open = OpenHome::open(home).await?;
+    let (db, agent) = (&open.db, open.find(word)?);
     let uid = agent.uid;
     let places = move |connection: &rusqlite::Connection| transcript::places_with(connection, uid);
     let places = db.read(places).await?.len();

@@ -612,6 +612,7 @@ async fn every_verb_acts_for_the_operator_or_for_the_terminal() {
 async fn knock(section: &str) -> Option<()> {
     match section {
         "telegram.webhook" => knock_at_the_webhook().await,
+        "admin" => knock_at_the_admin_listener().await,
         _ => return None,
     }
     Some(())
@@ -634,6 +635,30 @@ async fn knock_at_the_webhook() {
     assert_eq!(house.ask("SELECT count(*) FROM inbox"), "0");
     assert!(house.telegram.sent().is_empty());
     gateway.shutdown().await;
+}
+
+/// The admin listener shows numbers and takes in nothing, with or without a token.
+async fn knock_at_the_admin_listener() {
+    let listen = crate::webhook::free_address();
+    let admin = format!("[admin]\nlisten = \"{listen}\"\ntoken = {{ file = \"secrets/admin\" }}\n");
+    let house = House::new(&format!("{HOUSE}{admin}")).await;
+    house.write("secrets/admin", "a-token-of-the-operator");
+    let process = house.spawn().await;
+    process
+        .wait_for_log(&format!("the admin listener is on {listen}"))
+        .await;
+    let update = json!({ "from": ALICE.json(), "text": "/pair" }).to_string();
+    for forged in [
+        None,
+        Some("a-token-of-the-operato"),
+        Some("a-token-of-the-operator"),
+    ] {
+        let status = post(&listen, forged, update.as_bytes()).await;
+        assert_ne!(status.expect("an answer"), 200, "{forged:?}");
+    }
+    assert_eq!(house.ask("SELECT count(*) FROM inbox"), "0");
+    assert!(house.telegram.sent().is_empty());
+    assert_eq!(process.stop().await, 0);
 }
 
 /// A stranger at a door says that an owner wrote: without the secret nothing of it is taken in.
