@@ -13,8 +13,8 @@ use super::{Failure, Outcome, data, data_json, print};
 use crate::config::{Config, Currency, Secrets};
 use crate::home::{CheckedConfig, Home};
 use crate::operations::{
-    AgentState, Event, GatewayState, Link, Listed, ListedStage, PlatformState, Reply, Request,
-    Status, Subject,
+    AgentState, Condition, Event, GatewayState, Link, Listed, ListedStage, PlatformState, Reply,
+    Request, Status, Subject,
 };
 use crate::storage::Db;
 
@@ -245,10 +245,12 @@ fn state_of(agent: &AgentState) -> &'static str {
         || agent
             .cost_per_day
             .is_some_and(|most| agent.cost_today >= most);
-    match (is_over, agent.running) {
-        (true, _) => "over budget",
-        (false, 0) => "ready",
-        (false, _) => "busy",
+    match (agent.condition, is_over, agent.running) {
+        (Condition::Paused, ..) => "paused",
+        (_, true, _) => "over budget",
+        (Condition::Failing, ..) => "failing",
+        (Condition::Well, false, 0) => "ready",
+        (Condition::Well, false, _) => "busy",
     }
 }
 
@@ -457,6 +459,7 @@ mod tests {
         let agent = |id, running, most: Option<u64>| AgentState {
             id: AgentId::parse(id).unwrap(),
             running,
+            condition: Condition::Well,
             tokens_today: 100,
             cost_today: Money(20_000),
             tokens_per_day: most,

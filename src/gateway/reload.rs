@@ -202,7 +202,10 @@ impl Reloader {
         }
         let owners = access.owners.iter().filter_map(Destination::owner);
         self.state.delivery.set_owners(owners.collect());
-        telemetry::follow(self.home.path(), &next.config.log);
+        // A terminal that has the gateway for itself shows its own lines only.
+        if self.state.terminals.is_some() {
+            telemetry::follow(self.home.path(), &next.config.log);
+        }
         let agents: Vec<_> = next.registry.all().iter().map(|agent| agent.uid).collect();
         services.sessions.renew(next);
         metrics::retire_others(&agents);

@@ -52,7 +52,9 @@ pub(crate) use letters::Retried;
 pub(crate) use places::Given;
 pub(crate) use pulse::Pulse;
 pub(crate) use reload::Reloaded;
-pub(crate) use status::{AgentState, ErrorSeen, GatewayState, Link, PlatformState, Status, status};
+pub(crate) use status::{
+    AgentState, Condition, ErrorSeen, GatewayState, Link, PlatformState, Status, status,
+};
 #[cfg(test)]
 pub(crate) use status::{ConfigState, Letters};
 pub(crate) use work::{Ended, Listed, ListedStage};

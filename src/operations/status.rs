@@ -1,5 +1,7 @@
 //! The state of the house: platforms, agents, work, money, config, errors.
 
+use std::collections::HashMap;
+
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,7 @@ use crate::delivery::outbox;
 use crate::domain::{AgentId, Platform, SessionKey};
 use crate::records::ledger::{self, Spender};
 use crate::records::turn_log;
+use crate::tenants::health::{self, Health, Patient, State};
 
 /// How many of the newest errors are shown.
 const ERRORS_SHOWN: u32 = 5;
@@ -70,10 +73,32 @@ pub(crate) struct ConfigState {
     pub(crate) problem: Option<String>,
 }
 
+/// Whether an agent answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Condition {
+    Well,
+    Paused,
+    /// The last turn had no answer.
+    Failing,
+}
+
+impl Condition {
+    fn of(health: &[Health], agent: &AgentId) -> Self {
+        let own = health.iter().find(|health| health.agent == *agent);
+        match own.map(|health| &health.state) {
+            Some(State::Paused { .. }) => Condition::Paused,
+            Some(State::Failing { .. }) => Condition::Failing,
+            Some(State::Ready | State::Busy) | None => Condition::Well,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AgentState {
     pub(crate) id: AgentId,
     pub(crate) running: usize,
+    pub(crate) condition: Condition,
     pub(crate) tokens_today: u64,
     pub(crate) cost_today: Money,
     pub(crate) tokens_per_day: Option<u64>,
@@ -122,7 +147,18 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
     let snapshot = operations.snapshot().await?;
     let agents: Vec<_> = snapshot.registry.all().to_vec();
     let running = work.clone();
+    let patients: Vec<Patient> = agents
+        .iter()
+        .map(|agent| Patient {
+            uid: agent.uid,
+            id: agent.id.clone(),
+        })
+        .collect();
+    let live = operations.live.as_ref();
+    let under_way = live.map_or_else(HashMap::new, |live| live.sessions.under_way());
+    let table = snapshot.table.clone();
     let read = move |connection: &Connection| {
+        let health = health::of(connection, &patients, &table, &under_way, now)?;
         let state = |agent: &std::sync::Arc<crate::agents::Agent>| {
             let spent = ledger::today(connection, &Spender::Agent(agent.uid), now)?;
             let own = running.iter().filter(|work| {
@@ -131,6 +167,7 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
             Ok(AgentState {
                 id: agent.id.clone(),
                 running: own.count(),
+                condition: Condition::of(&health, &agent.id),
                 tokens_today: spent.tokens,
                 cost_today: spent.cost,
                 tokens_per_day: agent.limits.day.tokens,

@@ -253,7 +253,14 @@ async fn questions_to_the_gateway_are_answered_while_an_agent_writes() {
     chat.types("/queue\r");
     chat.shows("Working for").await;
     chat.types("/topics\r");
-    let screen = chat.shows("/topic writing: 🌹 Rose").await;
+    let screen = chat
+        .sees("the topics, and the prompt below", |screen| {
+            let below = screen.split_once("/topic writing: 🌹 Rose\n");
+            below.is_some_and(|(_, below)| {
+                below.contains("Another block goes") && below.lines().any(|line| line.trim() == "›")
+            })
+        })
+        .await;
     let talk = screen.split_once("› first\n").expect("the first line").1;
     let talk = without_seconds(talk);
     assert_snapshot!(talk, @"

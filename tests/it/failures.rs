@@ -344,10 +344,10 @@ async fn the_retry_button_works_on_discord_after_a_restart() {
         ["Trying again.\nPressed by Bob.", "re: [Bob] first"],
         "in the place of the apology"
     );
-    let changed = thread.messages();
+    let (changed, id) = (thread.messages(), apology.message_id.to_string());
     let changed = changed
         .iter()
-        .find(|message| message["id"] == apology.message_id.to_string())
+        .find(|message| message["id"].as_str() == Some(&id))
         .expect("it is there");
     assert_eq!(
         changed["components"],

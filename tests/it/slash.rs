@@ -327,10 +327,10 @@ async fn a_choice_switches_like_the_command_also_after_a_restart() {
         ["🌹 Rose answers here from now on. `/agent reset` undoes that.\nPressed by Bob."],
         "in the place of the list"
     );
-    let changed = thread.messages();
+    let (changed, id) = (thread.messages(), list.message_id.to_string());
     let changed = changed
         .iter()
-        .find(|message| message["id"] == list.message_id.to_string())
+        .find(|message| message["id"].as_str() == Some(&id))
         .expect("it is there");
     assert_eq!(
         offered(changed)
