@@ -390,7 +390,7 @@ async fn explain_tells_the_truth_first_and_invents_nobody() {
     platform     telegram                  no binding
     default      default_agent             main: not needed
     ");
-    insta::assert_snapshot!(first(&["telegram:topic:-1001:107"]).await, @r#"Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = "bound"). An owner can write `/agent` there."#);
+    insta::assert_snapshot!(first(&["telegram:topic:-1001:107"]).await, @r#"Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = "bound"). An owner can write `/agent NAME` there."#);
     insta::assert_snapshot!(first(&["telegram:dm:222"]).await, @"Nobody answers Bob (telegram:222) in telegram:dm:222: the bot is private, and Bob (telegram:222) has not been let in yet. A first message gets a code for `parlor pair CODE`.");
     insta::assert_snapshot!(first(&["telegram:dm:222", "--as", "member"]).await, @"Main answers in telegram:dm:222. Main is the default agent.");
     insta::assert_snapshot!(first(&["telegram:dm:222", "--as", "boss"]).await, @"error: `boss` is neither a role (guest, member, admin or owner) nor a person's id, which looks like telegram:12345678");
@@ -403,7 +403,7 @@ async fn explain_tells_the_truth_first_and_invents_nobody() {
         "silence": "place_closed",
         "needs_mention": true,
         "model_trouble": null,
-        "text": "Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = \"bound\"). An owner can write `/agent` there."
+        "text": "Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = \"bound\"). An owner can write `/agent NAME` there."
       },
       null,
       "guest",

@@ -246,7 +246,7 @@ fn how_to_let_in(wording: &Wording<'_>) -> &'static str {
 fn how_to_open(wording: &Wording<'_>) -> &'static str {
     let may_open = match wording.reader {
         Reader::Person { may_open, .. } => may_open,
-        Reader::Operator { .. } => return "An owner can write `/agent` there.",
+        Reader::Operator { .. } => return "An owner can write `/agent NAME` there.",
     };
     match may_open {
         MayOpen::No => "An owner can open it with `/agent`.",
@@ -524,7 +524,7 @@ mod tests {
         🌹 Rose answers in Writing (telegram:topic:-1001:101). Rose is the default agent.
         🌹 Rose answers in Writing (telegram:topic:-1001:101), but its model `openai/gpt-5.4` has refused since 6 Nov 2026, 22:20 UTC+1: the API key for `openai` was rejected (401). Rose is the default agent.
         🌹 Rose answers in Writing (telegram:topic:-1001:101) with `ollama/llama` for now, because its model `openai/gpt-5.4` has been out of reach since 6 Nov 2026, 22:20 UTC+1: could not connect to HOST, the connection was refused. Rose is the default agent.
-        Nobody answers in Writing (telegram:topic:-1001:101): no binding or `/agent` opens this topic (groups = "bound"). An owner can write `/agent` there.
+        Nobody answers in Writing (telegram:topic:-1001:101): no binding or `/agent` opens this topic (groups = "bound"). An owner can write `/agent NAME` there.
         Nobody answers Bob in Writing (telegram:topic:-1001:101): the bot is private, and Bob has not been let in yet. A first message gets a code for `parlor pair CODE`.
         Nobody answers Bob in Writing (telegram:topic:-1001:101): private chats are closed to guests (dms = "closed").
         Nobody answers in Writing (telegram:topic:-1001:101): the message neither mentions the bot nor replies to it.

@@ -82,6 +82,7 @@ fn choices(offers: Offers) -> String {
     match offers {
         Offers::Nothing => "free text".to_owned(),
         Offers::Words(words) => or(words),
+        Offers::Agents([]) => "an agent".to_owned(),
         Offers::Agents(words) => format!("an agent, or {}", or(words)),
         Offers::Models(words) => format!("a model, or {}", or(words)),
     }
