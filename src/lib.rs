@@ -24,6 +24,7 @@
 //! - `answering`: from a queued message to its written answer: admit, prepare, run, finish, commit.
 //! - [`lanes`]: order within a place; the [`lanes::Sessions`] handle.
 //! - `tenants`: the life of an agent: added, renamed, removed, brought back, taken along.
+//! - `operations`: changes that owners make, once for the chat and the command line.
 //! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - [`cli`]: the command line, one file per verb.
@@ -53,6 +54,7 @@ mod http;
 pub mod lanes;
 pub mod models;
 mod open_files;
+mod operations;
 mod printable;
 pub mod records;
 pub mod routing;

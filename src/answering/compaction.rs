@@ -24,6 +24,7 @@ use crate::domain::{Label, Labels, SessionKey};
 use crate::home::Snapshot;
 use crate::models::{Cut, Lineup, ModelMessage, Models, Usage, estimate_tokens};
 use crate::records::ledger::{self, Spending};
+use crate::records::pauses::{self, Work};
 use crate::records::summaries::{self, Summary};
 use crate::records::transcript::{self, Message};
 use crate::records::turn_log::{self, TurnRow};
@@ -278,6 +279,13 @@ impl Compaction {
             permit = timeout_at(deadline, self.summing.at_once.acquire()) => permit.map_err(|_| NoSummary::TooSlow)?,
             () = self.stop.cancelled() => return Err(NoSummary::Stopping),
         };
+        let paused = self
+            .db
+            .read(|connection| pauses::get(connection, Work::Background));
+        // A later turn has the summary made.
+        if paused.await?.is_some() {
+            return Ok(());
+        }
         let Scope {
             agent,
             person,
@@ -359,8 +367,9 @@ impl Compaction {
             labels,
         };
         let place = self.aliases.current(&bill.finished.scope.place);
-        let (agent, outcome) = (
+        let (agent, snapshot, outcome) = (
             bill.finished.scope.agent.clone(),
+            bill.finished.snapshot.clone(),
             failure.as_ref().map(NoSummary::to_string),
         );
         let spending = bill.spending(&place);
@@ -384,7 +393,7 @@ impl Compaction {
         };
         let today = db.write(write).await?;
         allowance.settle(&today);
-        self.budgets.warn_owners(&agent, today).await;
+        self.budgets.warn_owners(&snapshot, &agent, today).await;
         failure.map_or(Ok(()), Err)
     }
 

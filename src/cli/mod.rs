@@ -1,8 +1,10 @@
 //! The command line, a file for each verb. Data goes to stdout, everything else to stderr. Exit 0
 //! is fine, 1 failed, 2 wrong use.
 
+mod actor;
 mod agent;
 mod agent_tools;
+mod allow;
 mod ask;
 mod candidates;
 mod chat;
@@ -19,6 +21,8 @@ mod markdown;
 mod memory;
 mod names;
 mod pair;
+mod pausing;
+mod people;
 mod print;
 mod recall;
 mod remember;
@@ -119,6 +123,14 @@ enum Verb {
     Memory(memory::Arguments),
     /// Let people in by their code, list them, take it back
     Pair(pair::Arguments),
+    /// List people, give them roles, link their ids
+    People(people::Arguments),
+    /// Raise a limit of an agent, a person or the house for today
+    Allow(allow::Arguments),
+    /// Pause work that nobody waits for
+    Pause(pausing::Arguments),
+    /// Go on with paused work
+    Resume(pausing::Arguments),
     /// Look for things that are more open than they may seem
     #[command(subcommand)]
     Security(security::Verb),
@@ -323,6 +335,10 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Memory(arguments) => on_runtime(warn, memory::run(home, arguments)),
         Verb::Security(verb) => on_runtime(warn, security::run(home, verb)),
         Verb::Pair(arguments) => on_runtime(warn, pair::run(home, arguments)),
+        Verb::People(arguments) => on_runtime(warn, people::run(home, arguments)),
+        Verb::Allow(arguments) => on_runtime(warn, allow::run(home, arguments)),
+        Verb::Pause(arguments) => on_runtime(warn, pausing::pause(home, arguments)),
+        Verb::Resume(arguments) => on_runtime(warn, pausing::resume(home, arguments)),
         Verb::Failed(arguments) => on_runtime(warn, failed::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(warn, usage::run(home, arguments)),
         Verb::Version(arguments) => version::run(&arguments),

@@ -7,11 +7,13 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
+use super::actor::actor;
 use super::{Failure, Outcome, data, data_json, print, question};
 use crate::access::people::{self, Acquaintance, Decider, Decision};
 use crate::clock::now_ms;
 use crate::domain::PersonId;
 use crate::home::{Home, OwnerError, add_owner};
+use crate::records::audit::{self, Action, Change};
 use crate::storage::Db;
 
 #[derive(Args)]
@@ -35,12 +37,28 @@ pub(super) struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Show people who wait with a code, and people who were let in
+    #[command(visible_alias = "ls")]
     List {
         /// Print it as JSON
         #[arg(long)]
         json: bool,
     },
+    /// Let in the person with a code; `parlor pair CODE` is short for it
+    Approve {
+        /// The code that the bot told the person
+        code: String,
+        /// Make the person an owner too, in config.toml
+        #[arg(long)]
+        owner: bool,
+        /// Turn the person away
+        #[arg(long, conflicts_with = "owner")]
+        no: bool,
+        /// Do not ask whether this is the right person
+        #[arg(long)]
+        yes: bool,
+    },
     /// Take back that a person was let in
+    #[command(visible_alias = "rm")]
     Revoke {
         /// The person's id, such as telegram:12345678
         id: String,
@@ -60,20 +78,33 @@ struct Listed {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    let decision = match (arguments.owner, arguments.no) {
-        (true, _) => Decision::MadeOwner,
-        (false, true) => Decision::TurnedAway,
-        (false, false) => Decision::LetIn,
-    };
+    let decision = decision(arguments.owner, arguments.no);
     let db = Db::open(&home.database()).await?;
     match (arguments.verb, arguments.code) {
         (Some(Verb::List { json }), _) => list(&db, json).await,
+        (
+            Some(Verb::Approve {
+                code,
+                owner,
+                no,
+                yes,
+            }),
+            _,
+        ) => decide(&home, &db, code, self::decision(owner, no), yes).await,
         (Some(Verb::Revoke { id }), _) => revoke(&db, &id).await,
         (None, Some(code)) => decide(&home, &db, code, decision, arguments.yes).await,
         (None, None) => Err(Failure::WrongUse(
             "which code? Write it like `parlor pair ABCD2345`; `parlor pair list` shows who waits"
                 .into(),
         )),
+    }
+}
+
+fn decision(makes_owner: bool, turns_away: bool) -> Decision {
+    match (makes_owner, turns_away) {
+        (true, _) => Decision::MadeOwner,
+        (false, true) => Decision::TurnedAway,
+        (false, false) => Decision::LetIn,
     }
 }
 
@@ -94,7 +125,15 @@ async fn decide(home: &Home, db: &Db, code: String, decision: Decision, yes: boo
     };
     let wanted = code.clone();
     let decided = db
-        .write(move |tx| people::decide(tx, &wanted, decision, &by, now_ms()))
+        .write(move |tx| {
+            let now = now_ms();
+            let decided = people::decide(tx, &wanted, decision, &by, now)?;
+            if let Some(known) = decided.as_ref().filter(|_| decision.lets_in()) {
+                let change = Change::new(Action::Pair).about(&known.person);
+                audit::note(tx, &actor(), &change, now)?;
+            }
+            Ok(decided)
+        })
         .await?;
     let Some(known) = decided else {
         return Err(no_such_code(db, &code).await?);
@@ -233,7 +272,16 @@ async fn revoke(db: &Db, id: &str) -> Outcome {
             "{id} is no id of a person; `parlor pair list` shows ids"
         )));
     };
-    let revoked = db.write(move |tx| people::revoke(tx, &person)).await?;
+    let revoked = db
+        .write(move |tx| {
+            let revoked = people::revoke(tx, &person)?;
+            if let Some(known) = &revoked {
+                let change = Change::new(Action::Unpair).about(&known.person);
+                audit::note(tx, &actor(), &change, now_ms())?;
+            }
+            Ok(revoked)
+        })
+        .await?;
     let Some(known) = revoked else {
         return Err(Failure::Failed(format!(
             "{id} was not let in with a code; owners and people with a role are in config.toml"

@@ -7,12 +7,15 @@
 mod again;
 mod agent;
 mod agents;
+mod allow;
 pub(crate) mod first_minute;
 mod forget;
 mod memory;
 mod model;
 mod pair;
 mod parse;
+mod pause;
+mod people;
 mod queue;
 mod reach;
 mod reload;
@@ -34,7 +37,7 @@ use std::sync::Arc;
 
 use rusqlite::Transaction;
 
-use crate::access::people::{self, Decider, Decision};
+use crate::access::people::{self as paired, Decider, Decision};
 use crate::access::{NotForYou, Role, Standing};
 use crate::agents::memory::{Forgetting, Saving};
 use crate::agents::{Agent, Memories, Source};
@@ -44,7 +47,10 @@ use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentId, AgentUid, Inbound, PersonId, SessionKey, UserError};
 use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
+use crate::operations::budgets::Raise;
+use crate::operations::people::Plan;
 use crate::records::audit::{self, Action, Actor, Change};
+use crate::records::pauses::{self, Work};
 use crate::records::{decisions, guest_notices, inbox, journal, model_overrides, transcript};
 use crate::routing::{Opened, Pin, Route, Visit, openings, pins};
 use crate::storage::{Db, StoreError};
@@ -105,7 +111,7 @@ impl Context<'_> {
 
 /// The reply of a command, and its effect.
 #[derive(Debug)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Markdown.
     pub reply: String,
     /// Fitting commands, for platforms with buttons.
@@ -117,7 +123,7 @@ pub struct Outcome {
 
 /// A place changes hands.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Handoff {
+pub(crate) struct Handoff {
     pub from: AgentId,
     pub to: AgentId,
     /// The role of the person behind it.
@@ -126,7 +132,7 @@ pub struct Handoff {
 
 /// The change a command makes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Effect {
+pub(crate) enum Effect {
     Nothing,
     /// Gives the place to an agent; the transcript tells of the handoff.
     Pin {
@@ -159,6 +165,12 @@ pub enum Effect {
     Again(Vec<i64>),
     Remember(Saving),
     Forget(Forgetting),
+    /// Changes a person's role, ids or name.
+    ChangePerson(Box<Plan>),
+    /// Raises a limit.
+    Raise(Box<Raise>),
+    Pause(Work),
+    Resume(Work),
 }
 
 impl Outcome {
@@ -217,6 +229,10 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Help => Ok(Outcome::say(texts::help::help(context.standing.role()))),
         Command::Pair(wish) => pair::run(wish, context).await,
         Command::Unpair(person) => pair::revoke(person, context).await,
+        Command::People(wish) => people::run(wish, context).await,
+        Command::Allow(wish) => allow::run(wish, context).await,
+        Command::Pause(work) => pause::pause(work, context).await,
+        Command::Resume(work) => pause::resume(work, context).await,
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Reload => reload::run(context).await,
         Command::Retry => retry::run(context).await,
@@ -328,12 +344,17 @@ impl Effect {
                     id: inbound.origin.person.to_string(),
                     name: inbound.person_name.clone(),
                 };
-                people::decide(tx, code, *decision, &by, now)?;
+                if let Some(known) = paired::decide(tx, code, *decision, &by, now)?
+                    && decision.lets_in()
+                {
+                    let change = Change::new(Action::Pair).about(known.person);
+                    audit::note(tx, &Actor::of(inbound), &change, now)?;
+                }
                 inbound.extras.pressed.as_ref().map_or(Ok(()), |pressed| {
                     guest_notices::forget_pressed(tx, place, pressed)
                 })
             }
-            Effect::Revoke(person) => people::revoke(tx, person).map(drop),
+            Effect::Revoke(person) => paired::revoke(tx, person).map(drop),
             Effect::CallOff(ids) => {
                 // `ids` lacks the rows absorbed by a turn of an earlier process; the journal has
                 // them.
@@ -350,6 +371,10 @@ impl Effect {
             }
             Effect::Remember(saving) => saving.write(tx).map(drop),
             Effect::Forget(forgetting) => forgetting.write(tx).map(drop),
+            Effect::ChangePerson(plan) => plan.write(tx, &Actor::of(inbound), now),
+            Effect::Raise(raise) => raise.write(tx, &Actor::of(inbound), now),
+            Effect::Pause(work) => pauses::pause(tx, *work, &Actor::of(inbound), now).map(drop),
+            Effect::Resume(work) => pauses::resume(tx, *work, &Actor::of(inbound), now).map(drop),
         }
     }
 }

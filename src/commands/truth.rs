@@ -29,7 +29,7 @@ pub(super) async fn after(
     );
     let role = context.standing.with(&agent.id);
     let sessions = &context.services.sessions;
-    let over = sessions.over_today(context.snapshot, &agent, person, role);
+    let over = sessions.over_now(context.snapshot, &agent, person, role);
     let over = over.await?;
     Ok(answer.within(over))
 }

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::GatewayState;
+use super::grants;
 use super::guests::{self, Guests};
 use super::person_pace::{Pace, Sent};
 use super::reactions;
@@ -67,6 +68,7 @@ async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sende
             accepted, renamed, ..
         },
         is_paired,
+        grants,
         to_send,
         moves,
         deleted,
@@ -91,6 +93,7 @@ async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sende
             Received {
                 accepted,
                 is_paired,
+                grants,
                 arrived: Arrived::Now,
                 verdict: None,
                 guard: Some(guard),
@@ -110,6 +113,7 @@ async fn answer_kept(state: &GatewayState, kept: Vec<(Accepted, TaskTrackerToken
             Received {
                 accepted,
                 is_paired: None,
+                grants: None,
                 arrived: Arrived::Before,
                 verdict: None,
                 guard: Some(guard),
@@ -199,6 +203,7 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
                 Received {
                     accepted,
                     is_paired: None,
+                    grants: None,
                     arrived: Arrived::Before,
                     verdict: None,
                     guard,
@@ -256,6 +261,8 @@ struct Received {
     accepted: Accepted,
     /// Whether the writer is a member, if seen when the message was stored.
     is_paired: Option<bool>,
+    /// The number of the grants to people, if seen when the message was stored.
+    grants: Option<i64>,
     arrived: Arrived,
     /// Whether the person may speak, once decided.
     verdict: Option<Verdict>,
@@ -368,6 +375,10 @@ impl GatewayState {
 }
 
 async fn handle(state: &GatewayState, in_hand: &mut Received) -> Result<(), StoreError> {
+    if grants::follow(state, in_hand.grants).await? {
+        // Another id of the person may be a member.
+        in_hand.is_paired = None;
+    }
     if reacts_too_fast(state, in_hand) {
         return replies::refuse_pace(state, &in_hand.accepted, None).await;
     }

@@ -4,6 +4,7 @@ mod at_the_terminal;
 mod cleaning;
 mod deletions;
 mod generated_secrets;
+mod grants;
 mod group_migration;
 mod guests;
 mod ignored;
@@ -92,6 +93,8 @@ struct GatewayState {
     removals: Removals,
     guests: Guests,
     ignored: Ignored,
+    /// Held while the snapshot is replaced, so that a reload and a grant do not undo each other.
+    replacing: tokio::sync::Mutex<()>,
     /// How much people may send in a minute.
     paces: watch::Sender<Arc<PersonPaces>>,
     /// Counts what has no answer yet: messages, subagents and sends.
@@ -174,6 +177,7 @@ impl Gateway {
     ) -> Result<Self, StartError> {
         files::clear_unfinished(home.path()).await;
         let (registry, agent_rows) = checked.registry(&home, &db).await?;
+        let checked = checked.with_grants(&db).await?;
         clear_results(&home, &registry).await;
         let snapshot = Snapshot::new(
             checked.config.clone(),
@@ -265,6 +269,7 @@ impl Gateway {
             removals: Removals::default(),
             guests: Guests::default(),
             ignored: Ignored::default(),
+            replacing: tokio::sync::Mutex::default(),
             paces: watch::Sender::new(paces),
             work,
             stop,

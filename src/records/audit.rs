@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Transaction, params};
 
+use crate::access::grants::Grantor;
 use crate::domain::{AgentId, Inbound, PersonId, SessionKey};
 use crate::routing::places;
 
@@ -33,6 +34,16 @@ impl Actor {
         }
     }
 
+    /// As grants name the actor: the id, and the name.
+    pub(crate) fn grantor(&self, at: i64) -> Grantor {
+        let (id, name) = self.columns();
+        Grantor {
+            id,
+            name: name.filter(|name| !name.is_empty()).map(str::to_owned),
+            at,
+        }
+    }
+
     fn columns(&self) -> (String, Option<&str>) {
         match self {
             Actor::Person { id, name } => (id.to_string(), Some(name)),
@@ -52,6 +63,18 @@ pub(crate) enum Action {
     Pair,
     Unpair,
     Reload,
+    /// A person has another role, with all agents or with one.
+    Role,
+    /// An id was linked to a person.
+    Link,
+    /// A person was added with ids and a name.
+    AddPerson,
+    /// Everything granted to a person was taken back.
+    RemovePerson,
+    /// A limit was raised for a day or a month.
+    Allow,
+    Pause,
+    Resume,
 }
 
 impl Action {
@@ -63,6 +86,13 @@ impl Action {
             Action::Pair => "pair",
             Action::Unpair => "unpair",
             Action::Reload => "reload",
+            Action::Role => "role",
+            Action::Link => "link",
+            Action::AddPerson => "add-person",
+            Action::RemovePerson => "remove-person",
+            Action::Allow => "allow",
+            Action::Pause => "pause",
+            Action::Resume => "resume",
         }
     }
 }
@@ -94,6 +124,13 @@ impl<'a> Change<'a> {
     pub(crate) fn at(self, place: &'a SessionKey) -> Self {
         Change {
             place: Some(place),
+            ..self
+        }
+    }
+
+    pub(crate) fn with(self, agent: &'a AgentId) -> Self {
+        Change {
+            agent: Some(agent),
             ..self
         }
     }

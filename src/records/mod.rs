@@ -11,6 +11,7 @@ pub(crate) mod journal;
 pub(crate) mod ledger;
 pub(crate) mod model_overrides;
 pub(crate) mod outranked;
+pub(crate) mod pauses;
 pub(crate) mod provider_notices;
 pub(crate) mod subagents;
 pub(crate) mod summaries;

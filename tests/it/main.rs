@@ -56,6 +56,7 @@ mod old_servers;
 mod open_files;
 mod packages;
 mod peers;
+mod people;
 mod pictures;
 mod proxy;
 mod put_aside;

@@ -44,6 +44,11 @@ pub(crate) const QUEUE: &str =
     "Write `/queue` to see the waiting messages, or `/queue clear` to drop them.";
 pub(crate) const USAGE: &str =
     "Write `/usage` for today, `/usage 7d` for a week or `/usage 30d` for a month.";
+pub(crate) const PEOPLE: &str = "Write `/people` to see everybody, `/people show WHO` for one person, or `/people role WHO ROLE [agent]`. Roles are guest, member, admin and owner.";
+pub(crate) const ALLOW: &str = "Write who gets how much: `/allow rose 2.00 today`, `/allow rose 50000 tokens today` or `/allow house 5 this month`.";
+pub(crate) const PAUSE: &str =
+    "Write `/pause background` to pause work that nobody waits for. /resume goes on with it.";
+pub(crate) const RESUME: &str = "Write `/resume background` to go on with paused work.";
 pub(crate) const REMEMBER: &str =
     "Write the text to remember behind the command: `/remember Ann likes tea`.";
 pub(crate) const FORGET: &str = "Write some words of the memory, such as `/forget tea`, or its number, such as `/forget 12`. /memory shows the newest.";

@@ -4,6 +4,7 @@
 pub(crate) mod agent;
 pub(crate) mod help;
 pub(crate) mod memory;
+pub(crate) mod people;
 pub(crate) mod place;
 pub(crate) mod usage;
 pub(crate) mod words;

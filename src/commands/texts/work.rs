@@ -9,6 +9,13 @@ use crate::lanes::{Item, Queue};
 use crate::models::Usage;
 use crate::turn::budget::{self, Spent};
 
+pub(crate) const PAUSED: &str = "Background work is paused: no summaries are made, and agents begin no subagents that nobody waits for. People are answered as before, and what has begun is finished. `/resume background` goes on with it.";
+pub(crate) const RESUMED: &str = "Background work goes on.";
+pub(crate) const PAUSED_ALREADY: &str =
+    "Background work is paused already. `/resume background` goes on with it.";
+pub(crate) const NOT_PAUSED: &str = "Background work is not paused.";
+pub(crate) const ONLY_OWNERS_PAUSE: &str = "Only owners can pause and resume background work.";
+
 /// Length of a shown message, in characters as people see them.
 const MAX_QUOTE_CHARS: usize = 60;
 /// Waiting messages in a list.
@@ -235,6 +242,8 @@ pub(crate) struct House {
     pub(crate) slow: u64,
     pub(crate) repeated: u64,
     pub(crate) unreadable: u64,
+    /// When background work was paused, and by whom.
+    pub(crate) paused: Option<String>,
     /// The tokens of the last turn here, its model, and whether it had an answer.
     pub(crate) last: Option<(Usage, String, bool)>,
     pub(crate) lately: Vec<String>,
@@ -246,6 +255,9 @@ pub(crate) fn house(house: &House) -> String {
         format!("- The gateway has been up for {}.", up(house)),
         format!("- {}", last_day(house.turns, house.failed)),
     ];
+    lines.extend(house.paused.as_ref().map(|by| {
+        format!("- Background work is paused, since {by}. `/resume background` goes on with it.")
+    }));
     lines.extend(troubles(house).into_iter().map(|told| format!("- {told}")));
     lines.extend(
         house
@@ -465,6 +477,7 @@ mod tests {
             slow: 1,
             repeated: 1,
             unreadable: 4,
+            paused: Some("16 Nov 2026, by Alice".into()),
             last: Some((usage(0), "openai/gpt-5.4".into(), false)),
             lately: Vec::new(),
         };
@@ -489,6 +502,7 @@ mod tests {
                 slow: 0,
                 repeated: 0,
                 unreadable: 0,
+                paused: None,
                 turns: 12,
                 failed: 0,
                 lately: vec!["stopped on request".into()],
