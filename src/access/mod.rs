@@ -1,7 +1,8 @@
 //! Decides whether a person may speak to the bot in a place ([`decide`]) and use an agent there
-//! ([`may_use`]). Pure; known people are in [`people`], and their numbers in
-//! prompts in [`numbers`].
+//! ([`may_use`]). Pure; known people are in [`people`], roles given at run time in
+//! [`grants`], and numbers in prompts in [`numbers`].
 
+pub(crate) mod grants;
 pub(crate) mod numbers;
 pub(crate) mod people;
 mod standing;

@@ -26,6 +26,15 @@ pub(crate) fn of(
     Ok(lowest)
 }
 
+/// Everybody with a number, in its order.
+pub(crate) fn everybody(connection: &Connection) -> rusqlite::Result<Vec<PersonId>> {
+    let mut statement =
+        connection.prepare_cached("SELECT person FROM person_numbers ORDER BY number")?;
+    let ids = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(ids.into_iter().filter_map(|id| id.parse().ok()).collect())
+}
+
 /// Gives the person a number, if there is none yet. Nobody has the number of an unknown sender.
 pub(crate) fn ensure(tx: &Transaction<'_>, person: &PersonId) -> rusqlite::Result<()> {
     if person.is_nobody() {

@@ -135,6 +135,16 @@ pub(crate) fn names(connection: &Connection) -> rusqlite::Result<Vec<(PersonId, 
     rows.filter_map(Result::transpose).collect()
 }
 
+/// When members, and guests with a code, wrote first.
+pub(crate) fn first_seen(connection: &Connection) -> rusqlite::Result<Vec<(PersonId, i64)>> {
+    let mut statement = connection.prepare_cached("SELECT id, created_at FROM people")?;
+    let rows = statement.query_map([], |row| {
+        let id = row.get::<_, String>(0)?.parse().ok();
+        Ok(id.zip(row.get(1)?))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
 /// The member with this id.
 pub(crate) fn member(
     connection: &Connection,
@@ -304,7 +314,7 @@ pub(crate) fn of_code(
 
 /// What became of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub(crate) enum Decision {
     LetIn,
     /// Let in, and made an owner in config.toml.
     MadeOwner,

@@ -47,6 +47,11 @@ impl Standing {
         Standing { role, person: None }
     }
 
+    /// All ids of the person, where the house knows more than one.
+    pub(super) fn ids(&self) -> &[PersonId] {
+        self.person.as_ref().map_or(&[], |person| &person.ids)
+    }
+
     /// With all agents; decides about the house itself.
     pub fn role(&self) -> Role {
         self.role

@@ -65,7 +65,9 @@ pub(crate) fn may_use(
     let is_meant = match asker {
         Asker::Everybody => who.role == Some(Role::Guest),
         Asker::Person { id, standing } => {
-            who.role.is_some_and(|least| standing.with(agent) >= least) || who.people.contains(id)
+            let has_role = who.role.is_some_and(|least| standing.with(agent) >= least);
+            let mut ids = standing.ids().iter().chain([id]);
+            has_role || ids.any(|id| who.people.contains(id))
         }
     };
     if is_open || is_meant {

@@ -402,6 +402,7 @@ pub(crate) mod tests {
             switch: config::Switch::default(),
             max_running: 8,
             currency: config::Currency::default(),
+            budget: config::Budget::default(),
             telegram: None,
             discord: None,
             providers: Default::default(),

@@ -1,7 +1,7 @@
-//! Reservations: a model call takes its estimated cost off the limits of the day before it is
-//! made, so calls at the same time cannot go over a limit together.
+//! Reservations: a model call takes its estimated cost off the limits of the day and the month
+//! before it is made, so calls at the same time cannot go over a limit together.
 //!
-//! In memory, and exact within the one process: the sums of the day are read from the ledger when
+//! In memory, and exact within the one process: the sums are read from the ledger when
 //! the first turn of a spender begins, and every entry of the ledger is taken over while turns of
 //! the spender run. A killed process leaves no reservation behind.
 
@@ -11,28 +11,38 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chrono::{Local, NaiveDate};
 use tokio::sync::Notify;
 
-use crate::config::{DayLimits, Money};
-use crate::records::ledger::{Spender, Today};
-use crate::turn::budget::{self, Limit, Spent, Verdict, Whose};
+use crate::config::{Caps, Money};
+use crate::records::ledger::{Spender, Sum, Sums};
+use crate::turn::budget::{self, Limit, Span, Spent, Verdict, Whose};
 
 /// The spenders of running turns.
 #[derive(Default)]
 pub(super) struct Accounts {
     // Locked sections are a few look-ups each and never await, so a plain lock does.
-    open: Mutex<HashMap<Spender, Account>>,
+    open: Mutex<HashMap<Key, Account>>,
     /// Notified when a reservation is settled or given up.
     settled: Notify,
 }
 
+/// A spender, in a day or a month.
+type Key = (Spender, Span);
+
 struct Account {
-    day: NaiveDate,
+    /// The first day of the day or month.
+    begin: NaiveDate,
     /// Allowances that count in this account. Without any, the account is closed.
     allowances: usize,
-    /// The ledger's sum of the day; none before it is read. Sums only grow within a day, so the
-    /// highest seen is the newest.
-    spent: Option<Spent>,
+    /// The ledger's sum; none before it is read. Sums, and what owners allow besides the limit,
+    /// only grow within a day or a month, so the highest seen is the newest.
+    known: Option<Known>,
     /// The estimates of running calls.
     reserved: Spent,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    spent: Spent,
+    more: Spent,
 }
 
 /// The limits a turn or a summary counts against, with the reservation of its running call.
@@ -47,7 +57,19 @@ pub(super) struct Allowance {
 pub(super) struct Part {
     pub(super) whose: Whose,
     pub(super) spender: Spender,
-    pub(super) limits: DayLimits,
+    pub(super) span: Span,
+    pub(super) caps: Caps,
+}
+
+impl Part {
+    fn key(&self) -> Key {
+        (self.spender.clone(), self.span)
+    }
+
+    /// How the spending stands to the limit of now.
+    fn verdict(&self, known: Known, spent: Spent) -> Verdict {
+        budget::verdict(self.span, &budget::raised(&self.caps, known.more), spent)
+    }
 }
 
 /// The result of asking for a reservation.
@@ -67,8 +89,8 @@ impl Accounts {
         let mut open = self.locked();
         for part in &parts {
             let account = open
-                .entry(part.spender.clone())
-                .or_insert_with(|| Account::new(now));
+                .entry(part.key())
+                .or_insert_with(|| Account::new(part.span, now));
             account.allowances += 1;
         }
         drop(open);
@@ -83,35 +105,36 @@ impl Accounts {
         &self.settled
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashMap<Spender, Account>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<Key, Account>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Account {
-    fn new(now: i64) -> Self {
+    fn new(span: Span, now: i64) -> Self {
         Account {
-            day: budget::day(&Local, now),
+            begin: span.begin(&Local, now),
             allowances: 0,
-            spent: None,
+            known: None,
             reserved: Spent::default(),
         }
     }
 
-    fn learn(&mut self, spent: Spent) {
-        let known = self.spent.get_or_insert(spent);
-        *known = Spent {
-            tokens: known.tokens.max(spent.tokens),
-            cost: known.cost.max(spent.cost),
+    fn learn(&mut self, sum: Sum) {
+        let Sum { spent, more, .. } = sum;
+        let known = self.known.get_or_insert(Known { spent, more });
+        *known = Known {
+            spent: highest(known.spent, spent),
+            more: highest(known.more, more),
         };
     }
 
-    /// None before the ledger is read, and on a new day.
-    fn spent(&mut self, today: NaiveDate) -> Option<Spent> {
-        if self.day != today {
-            (self.day, self.spent) = (today, None);
+    /// None before the ledger is read, and on a new day or in a new month.
+    fn known(&mut self, begin: NaiveDate) -> Option<Known> {
+        if self.begin != begin {
+            (self.begin, self.known) = (begin, None);
         }
-        self.spent
+        self.known
     }
 }
 
@@ -121,27 +144,27 @@ impl Allowance {
         self.parts.is_empty()
     }
 
-    pub(super) fn spenders(&self) -> Vec<Spender> {
-        self.parts.iter().map(|part| part.spender.clone()).collect()
+    pub(super) fn spenders(&self) -> Vec<(Spender, Span)> {
+        self.parts.iter().map(Part::key).collect()
     }
 
     /// Takes over the ledger's sums, in the order of [`Allowance::spenders`].
-    pub(super) fn learn(&self, spent: &[Spent]) {
+    pub(super) fn learn(&self, sums: &[Sum]) {
         let mut open = self.accounts.locked();
-        for (part, spent) in self.parts.iter().zip(spent) {
-            if let Some(account) = open.get_mut(&part.spender) {
-                account.learn(*spent);
+        for (part, sum) in self.parts.iter().zip(sums) {
+            if let Some(account) = open.get_mut(&part.key()) {
+                account.learn(*sum);
             }
         }
     }
 
     /// The limit with nothing left, whatever running calls may cost.
     pub(super) fn exhausted(&self, now: i64) -> Option<(Whose, Limit)> {
-        let today = budget::day(&Local, now);
         let mut open = self.accounts.locked();
         self.parts.iter().find_map(|part| {
-            let spent = open.get_mut(&part.spender)?.spent(today)?;
-            match budget::of_day(&part.limits, spent) {
+            let begin = part.span.begin(&Local, now);
+            let known = open.get_mut(&part.key())?.known(begin)?;
+            match part.verdict(known, known.spent) {
                 Verdict::Over(limit) => Some((part.whose, limit)),
                 Verdict::Fine | Verdict::Nearly(_) => None,
             }
@@ -153,30 +176,26 @@ impl Allowance {
         if self.reserved.is_some() {
             return Taken::Yes;
         }
-        let today = budget::day(&Local, now);
         let mut open = self.accounts.locked();
         let mut must_wait = false;
         for part in &self.parts {
-            let Some(account) = open.get_mut(&part.spender) else {
+            let Some(account) = open.get_mut(&part.key()) else {
                 continue;
             };
-            let Some(spent) = account.spent(today) else {
+            let Some(known) = account.known(part.span.begin(&Local, now)) else {
                 return Taken::Unknown;
             };
-            if let Verdict::Over(limit) = budget::of_day(&part.limits, spent) {
+            if let Verdict::Over(limit) = part.verdict(known, known.spent) {
                 return Taken::Over(part.whose, limit);
             }
-            let with_reserved = sum(spent, account.reserved);
-            must_wait |= matches!(
-                budget::of_day(&part.limits, with_reserved),
-                Verdict::Over(_)
-            );
+            let with_reserved = sum(known.spent, account.reserved);
+            must_wait |= matches!(part.verdict(known, with_reserved), Verdict::Over(_));
         }
         if must_wait {
             return Taken::Wait;
         }
         for part in &self.parts {
-            if let Some(account) = open.get_mut(&part.spender) {
+            if let Some(account) = open.get_mut(&part.key()) {
                 account.reserved = sum(account.reserved, estimate);
             }
         }
@@ -186,16 +205,10 @@ impl Allowance {
     }
 
     /// Puts the ledger's new sums in the place of the reservation.
-    pub(super) fn settle(&mut self, today: &Today) {
-        let spent: Vec<Spent> = self
-            .parts
-            .iter()
-            .map(|part| match part.whose {
-                Whose::Agents => today.agent,
-                Whose::Persons => today.person,
-            })
-            .collect();
-        self.learn(&spent);
+    pub(super) fn settle(&mut self, sums: &Sums) {
+        let parts = self.parts.iter();
+        let own: Vec<Sum> = parts.map(|part| sums.of(part.whose, part.span)).collect();
+        self.learn(&own);
         self.give_back();
     }
 
@@ -205,7 +218,7 @@ impl Allowance {
         };
         let mut open = self.accounts.locked();
         for part in &self.parts {
-            if let Some(account) = open.get_mut(&part.spender) {
+            if let Some(account) = open.get_mut(&part.key()) {
                 account.reserved = Spent {
                     tokens: account.reserved.tokens.saturating_sub(estimate.tokens),
                     cost: Money(account.reserved.cost.0.saturating_sub(estimate.cost.0)),
@@ -222,13 +235,20 @@ impl Drop for Allowance {
         self.give_back();
         let mut open = self.accounts.locked();
         for part in &self.parts {
-            if let Some(account) = open.get_mut(&part.spender) {
+            if let Some(account) = open.get_mut(&part.key()) {
                 account.allowances -= 1;
                 if account.allowances == 0 {
-                    open.remove(&part.spender);
+                    open.remove(&part.key());
                 }
             }
         }
+    }
+}
+
+fn highest(one: Spent, other: Spent) -> Spent {
+    Spent {
+        tokens: one.tokens.max(other.tokens),
+        cost: one.cost.max(other.cost),
     }
 }
 
@@ -251,7 +271,8 @@ mod tests {
         vec![Part {
             whose: Whose::Persons,
             spender: Spender::Person("telegram:2".parse().unwrap()),
-            limits: DayLimits {
+            span: Span::Day,
+            caps: Caps {
                 tokens: Some(1000),
                 cost: None,
             },
@@ -265,11 +286,15 @@ mod tests {
         }
     }
 
-    fn today(spent: u64) -> Today {
-        Today {
-            person: tokens(spent),
-            ..Today::default()
+    fn known(spent: u64) -> Sum {
+        Sum {
+            spent: tokens(spent),
+            ..Sum::default()
         }
+    }
+
+    fn today(spent: u64) -> Sums {
+        Sums::of_person(known(spent))
     }
 
     #[test]
@@ -277,19 +302,27 @@ mod tests {
         let accounts = Arc::new(Accounts::default());
         let (mut one, mut two) = (accounts.open(bob(), NOON), accounts.open(bob(), NOON));
         assert_eq!(one.take(tokens(5000), NOON), Taken::Unknown);
-        one.learn(&[tokens(0)]);
+        one.learn(&[known(0)]);
         assert_eq!(one.take(tokens(5000), NOON), Taken::Yes);
         assert_eq!(two.take(tokens(5000), NOON), Taken::Wait);
         one.settle(&today(990));
         assert_eq!(two.take(tokens(5000), NOON), Taken::Yes);
         // An old sum, read before the last entry was written, changes nothing.
-        one.learn(&[tokens(0)]);
+        one.learn(&[known(0)]);
         assert_eq!(one.take(tokens(1), NOON), Taken::Wait);
         two.settle(&today(1980));
-        let over = Taken::Over(Whose::Persons, Limit::TokensPerDay);
+        let over = Taken::Over(Whose::Persons, Limit::Tokens(Span::Day));
         assert_eq!(one.take(tokens(1), NOON), over);
         let tomorrow = NOON + 24 * 60 * 60 * 1000;
         assert_eq!(one.take(tokens(1), tomorrow), Taken::Unknown);
+        // An owner has allowed more, which counts at the next look into the ledger.
+        one.learn(&[known(1980)]);
+        let more = Sum {
+            more: tokens(1000),
+            ..known(1980)
+        };
+        one.learn(&[more]);
+        assert_eq!(one.take(tokens(1), tomorrow), Taken::Yes);
         drop((one, two));
         assert!(accounts.locked().is_empty(), "idle spenders take no memory");
     }
@@ -298,7 +331,7 @@ mod tests {
     fn a_dropped_call_gives_back_what_it_took() {
         let accounts = Arc::new(Accounts::default());
         let (mut one, mut two) = (accounts.open(bob(), NOON), accounts.open(bob(), NOON));
-        one.learn(&[tokens(0)]);
+        one.learn(&[known(0)]);
         assert_eq!(one.take(tokens(5000), NOON), Taken::Yes);
         drop(one);
         assert_eq!(two.take(tokens(5000), NOON), Taken::Yes);
@@ -312,7 +345,7 @@ mod tests {
         ) {
             let accounts = Arc::new(Accounts::default());
             let mut turns: Vec<(Allowance, u64)> = (0..8).map(|_| (accounts.open(bob(), NOON), 0)).collect();
-            turns[0].0.learn(&[tokens(0)]);
+            turns[0].0.learn(&[known(0)]);
             let mut spent = 0;
             for (turn, estimate) in steps {
                 let (allowance, cost) = &mut turns[turn];

@@ -12,11 +12,12 @@ use tokio::sync::watch;
 
 use super::accounts::{Accounts, Allowance, Part, Taken};
 use super::active_turn::ActiveTurn;
+use super::texts;
 use crate::access::Role;
 use crate::agents::Agent;
 use crate::channels::Text;
 use crate::clock::now_ms;
-use crate::config::{Config, DayLimits, PersonLimits};
+use crate::config::{Budget, Config, PersonLimits};
 use crate::console::{self, Person, Place};
 use crate::delivery::outbox::Source;
 use crate::delivery::{Delivery, Kind, outbox};
@@ -25,10 +26,10 @@ use crate::home::Snapshot;
 use crate::metrics::TurnOutcome;
 use crate::models::{Models, Usage};
 use crate::records::inbox::{self, Accepted, Closing};
-use crate::records::ledger::{self, Spender, Spending, Today};
+use crate::records::ledger::{self, Spender, Spending, Sum, Sums, Warned};
 use crate::storage::{Db, Durability, StoreError};
 use crate::turn::Run;
-use crate::turn::budget::{self, Limit, Over, Spent, Verdict, Whose};
+use crate::turn::budget::{self, Limit, Over, Span, Spent, Verdict, Whose};
 
 /// A place is told at most once in this time about a limit of turns per minute.
 const PACE_TOLD_MS: i64 = 60 * 1000;
@@ -118,12 +119,28 @@ fn per_minute(turns: u32) -> Option<Quota> {
     NonZeroU32::new(turns).map(Quota::per_minute)
 }
 
-/// The limits of a person's day.
-fn day_of_person(snapshot: &Snapshot, role: Role) -> DayLimits {
-    DayLimits {
-        tokens: snapshot.config.access.limits.of(role).tokens_per_day,
-        cost: None,
-    }
+/// Everybody that a turn counts for, with their limits.
+fn parts(
+    config: &Config,
+    (agent, of_agent): (AgentUid, Budget),
+    (person, role): (&PersonId, Role),
+) -> Vec<Part> {
+    let of_person = config.access.limits.of(role).budget;
+    let person = config.access.people.main_id(person).clone();
+    let spenders = [
+        (Whose::Agents, Spender::Agent(agent), of_agent),
+        (Whose::Persons, Spender::Person(person), of_person),
+        (Whose::House, Spender::House, config.budget),
+    ];
+    let parts = spenders.into_iter().flat_map(|(whose, spender, budget)| {
+        Span::ALL.map(|span| Part {
+            whose,
+            spender: spender.clone(),
+            span,
+            caps: span.caps(&budget),
+        })
+    });
+    parts.filter(|part| part.caps.is_any()).collect()
 }
 
 /// The id that a person's spending is counted under.
@@ -191,27 +208,15 @@ impl Budgets {
         person: &PersonId,
         role: Role,
     ) -> Result<Allowance, StoreError> {
-        let person = spender(snapshot, person).clone();
-        let parts = [
-            Part {
-                whose: Whose::Agents,
-                spender: Spender::Agent(agent.uid),
-                limits: agent.limits.day,
-            },
-            Part {
-                whose: Whose::Persons,
-                spender: Spender::Person(person),
-                limits: day_of_person(snapshot, role),
-            },
-        ];
-        let parts = parts.into_iter().filter(|part| part.limits.is_any());
-        let allowance = self.accounts.open(parts.collect(), now_ms());
+        let of_agent = (agent.uid, agent.limits.budget);
+        let parts = parts(&snapshot.config, of_agent, (person, role));
+        let allowance = self.accounts.open(parts, now_ms());
         self.read(&allowance).await?;
         Ok(allowance)
     }
 
-    /// The limit of the day that the person's next turn with the agent would meet.
-    pub(crate) async fn over_today(
+    /// The limit that the person's next turn with the agent would meet.
+    pub(crate) async fn over_now(
         &self,
         snapshot: &Snapshot,
         agent: &Agent,
@@ -240,7 +245,7 @@ impl Budgets {
             let now = now_ms();
             match allowance.take(estimate, now) {
                 Taken::Yes => return Ok(Ok(())),
-                Taken::Over(whose, limit) => return Ok(Err(until_tomorrow(whose, limit, now))),
+                Taken::Over(whose, limit) => return Ok(Err(until_free(whose, limit, now))),
                 Taken::Unknown => self.read(allowance).await?,
                 Taken::Wait => settled.await,
             }
@@ -257,8 +262,8 @@ impl Budgets {
             let now = now_ms();
             spenders
                 .iter()
-                .map(|spender| ledger::today(connection, spender, now))
-                .collect::<rusqlite::Result<Vec<Spent>>>()
+                .map(|(spender, span)| ledger::sum(connection, spender, *span, now))
+                .collect::<rusqlite::Result<Vec<Sum>>>()
         };
         allowance.learn(&self.db.read(sums).await?);
         Ok(())
@@ -286,6 +291,7 @@ impl Budgets {
             Whose::Persons => {
                 Spender::Person(spender(snapshot, &accepted.inbound.origin.person).clone())
             }
+            Whose::House => Spender::House,
         };
         let accepted = accepted.clone();
         let write = move |tx: &Transaction<'_>| {
@@ -307,19 +313,37 @@ impl Budgets {
         Ok(())
     }
 
-    /// Tells the owners, once a day, about an agent with little left.
-    pub(super) async fn warn_owners(&self, agent: &Agent, today: Today) {
-        let limit = match budget::of_day(&agent.limits.day, today.agent) {
-            Verdict::Nearly(limit) | Verdict::Over(limit) if !today.warned => limit,
-            _ => return,
-        };
-        let rows = self
-            .delivery
-            .draft_for_owners(&little_left(agent, limit, today.agent));
-        let uid = agent.uid;
+    /// Tells the owners, once each in a day and a month, that the agent or the house has little
+    /// left, and that nothing is left.
+    pub(super) async fn warn_owners(&self, snapshot: &Snapshot, agent: &Agent, sums: Sums) {
+        let house = &snapshot.config.budget;
+        for span in Span::ALL {
+            for (whose, budget) in [(Whose::Agents, &agent.limits.budget), (Whose::House, house)] {
+                let sum = sums.of(whose, span);
+                let caps = budget::raised(&span.caps(budget), sum.more);
+                let (limit, told) = match budget::verdict(span, &caps, sum.spent) {
+                    Verdict::Nearly(limit) => (limit, Warned::LittleLeft),
+                    Verdict::Over(limit) => (limit, Warned::NothingLeft),
+                    Verdict::Fine => continue,
+                };
+                if sum.warned >= told {
+                    continue;
+                }
+                let (spender, subject) = match whose {
+                    Whose::House => (Spender::House, texts::Spending::House),
+                    _ => (Spender::Agent(agent.uid), texts::Spending::Agent(agent)),
+                };
+                let text = texts::running_out(subject, limit, (sum.spent, caps), told);
+                self.warn(agent, (spender, span), told, &text).await;
+            }
+        }
+    }
+
+    async fn warn(&self, agent: &Agent, spending: (Spender, Span), told: Warned, text: &str) {
+        let rows = self.delivery.draft_for_owners(text);
         let write = move |tx: &Transaction<'_>| {
             let now = now_ms();
-            let rows = if ledger::warn(tx, uid, now)? {
+            let rows = if ledger::warn(tx, (&spending.0, spending.1), told, now)? {
                 rows
             } else {
                 Vec::new()
@@ -335,48 +359,41 @@ impl Budgets {
     }
 }
 
-/// The same as [`Budgets::over_today`], for verbs that run without a gateway.
+/// The same as [`Budgets::over_now`], for verbs that run without a gateway.
 pub(crate) fn over_at(
     connection: &Connection,
     config: &Config,
-    agent: (AgentUid, DayLimits),
+    agent: (AgentUid, Budget),
     person: &PersonId,
     role: Role,
     now: i64,
 ) -> rusqlite::Result<Option<Over>> {
-    let (uid, limits) = agent;
-    let person = config.access.people.main_id(person).clone();
-    let of_person = DayLimits {
-        tokens: config.access.limits.of(role).tokens_per_day,
-        cost: None,
-    };
-    let (agents, persons) = (
-        ledger::today(connection, &Spender::Agent(uid), now)?,
-        ledger::today(connection, &Spender::Person(person), now)?,
-    );
-    Ok(over(Whose::Agents, &limits, agents, now)
-        .or_else(|| over(Whose::Persons, &of_person, persons, now)))
-}
-
-fn over(whose: Whose, limits: &DayLimits, spent: Spent, now: i64) -> Option<Over> {
-    match budget::of_day(limits, spent) {
-        Verdict::Over(limit) => Some(until_tomorrow(whose, limit, now)),
-        Verdict::Fine | Verdict::Nearly(_) => None,
+    for part in parts(config, agent, (person, role)) {
+        let sum = ledger::sum(connection, &part.spender, part.span, now)?;
+        let caps = budget::raised(&part.caps, sum.more);
+        if let Verdict::Over(limit) = budget::verdict(part.span, &caps, sum.spent) {
+            return Ok(Some(until_free(part.whose, limit, now)));
+        }
     }
+    Ok(None)
 }
 
-fn until_tomorrow(whose: Whose, limit: Limit, now: i64) -> Over {
+fn until_free(whose: Whose, limit: Limit, now: i64) -> Over {
+    let span = match limit {
+        Limit::Tokens(span) | Limit::Cost(span) => span,
+        Limit::TurnsPerMinute(_) => Span::Day,
+    };
     Over {
         whose,
         limit,
-        free_at: budget::end_of_day(&Local, now),
+        free_at: span.end(&Local, now),
     }
 }
 
-/// The limit of the day with nothing left, if any.
+/// The limit with nothing left, if any.
 pub(super) fn exhausted(allowance: &Allowance, now: i64) -> Option<Over> {
     let (whose, limit) = allowance.exhausted(now)?;
-    Some(until_tomorrow(whose, limit, now))
+    Some(until_free(whose, limit, now))
 }
 
 /// The estimated cost of the next call. With several models, the dearest counts.
@@ -406,40 +423,4 @@ pub(super) fn spending(turn: &ActiveTurn, usage: Usage) -> Spending {
         price: turn.snapshot.models.price(model),
         turns: 0,
     }
-}
-
-/// The day limit exceeded by a running turn, if any.
-pub(super) fn check_running(turn: &ActiveTurn, today: &Today) -> Option<Over> {
-    let now = now_ms();
-    let people = day_of_person(&turn.snapshot, turn.accepted.role);
-    over(Whose::Agents, &turn.agent.limits.day, today.agent, now)
-        .or_else(|| over(Whose::Persons, &people, today.person, now))
-}
-
-fn little_left(agent: &Agent, limit: Limit, spent: Spent) -> String {
-    let day = agent.limits.day;
-    let (what, percent, of) = match limit {
-        Limit::CostPerDay => {
-            let most = day.cost.unwrap_or_default();
-            (
-                "money",
-                budget::percent(spent.cost.0, most.0),
-                format!("{} of {most}", spent.cost),
-            )
-        }
-        Limit::TokensPerDay | Limit::TurnsPerMinute(_) => {
-            let most = day.tokens.unwrap_or_default();
-            (
-                "tokens",
-                budget::percent(spent.tokens, most),
-                format!("{} of {most}", spent.tokens),
-            )
-        }
-    };
-    format!(
-        "{} has used {percent} % of today's {what}: {of}. At 100 % it stops answering until tomorrow. \
-         `/usage` shows who asked; the limit is in config.toml, under `[agents.{}.limits]`.",
-        agent.label(),
-        agent.id
-    )
 }

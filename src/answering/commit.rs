@@ -11,7 +11,7 @@ use crate::models::Cut;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::journal::{self, AskedMessage};
-use crate::records::ledger::{self, Spending, Today};
+use crate::records::ledger::{self, Spending, Sums};
 use crate::records::subagents::{self as subagent_rows, End, State};
 use crate::records::transcript::{self, Asked, Conversation, Spot};
 use crate::records::turn_log::{self, TurnRow};
@@ -107,7 +107,7 @@ impl TurnCommit {
 pub(super) struct Written {
     /// Rows to send.
     pub(super) count: usize,
-    pub(super) today: Today,
+    pub(super) today: Sums,
     /// The message to wake the parent with.
     pub(super) report: Option<Accepted>,
 }
@@ -224,7 +224,7 @@ impl TurnCommit {
         tx: &Transaction<'_>,
         outcome: &str,
         now: i64,
-    ) -> rusqlite::Result<Today> {
+    ) -> rusqlite::Result<Sums> {
         turn_log::record(
             tx,
             &TurnRow {

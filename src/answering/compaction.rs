@@ -24,7 +24,8 @@ use crate::config::{ModelRef, ModelSettings, Reasoning};
 use crate::domain::{Label, Labels, Marks, SessionKey};
 use crate::home::Snapshot;
 use crate::models::{Cut, Lineup, ModelMessage, Models, Usage, estimate_tokens};
-use crate::records::ledger::{self, Spending, Today};
+use crate::records::ledger::{self, Spending, Sums};
+use crate::records::pauses::{self, Work};
 use crate::records::summaries::{self, Summary};
 use crate::records::transcript::{self, Conversation, Message};
 use crate::records::turn_log::{self, TurnRow};
@@ -282,6 +283,13 @@ impl Compaction {
             permit = timeout_at(deadline, self.summing.at_once.acquire()) => permit.map_err(|_| NoSummary::TooSlow)?,
             () = self.stop.cancelled() => return Err(NoSummary::Stopping),
         };
+        let paused = self
+            .db
+            .read(|connection| pauses::get(connection, Work::Background));
+        // A later turn has the summary made.
+        if paused.await?.is_some() {
+            return Ok(());
+        }
         let Scope {
             agent,
             person,
@@ -310,7 +318,7 @@ impl Compaction {
         if reserved.is_err() {
             return Ok(());
         }
-        let agent = agent.clone();
+        let (agent, snapshot) = (agent.clone(), finished.snapshot.clone());
         let Answer { text, usage, model } = self.ask(&finished, run, deadline).await;
         let bill = Bill {
             finished,
@@ -328,7 +336,7 @@ impl Compaction {
             .write(bill, older.conversation, summary, outcome)
             .await?;
         allowance.settle(&today);
-        self.budgets.warn_owners(&agent, today).await;
+        self.budgets.warn_owners(&snapshot, &agent, today).await;
         failure.map_or(Ok(()), Err)
     }
 
@@ -363,7 +371,7 @@ impl Compaction {
         conversation: Conversation,
         summary: Option<Summary>,
         failure: Option<String>,
-    ) -> Result<Today, StoreError> {
+    ) -> Result<Sums, StoreError> {
         let place = self.aliases.current(&bill.finished.scope.place);
         let spending = bill.spending(&place);
         let write = move |tx: &Transaction<'_>| {

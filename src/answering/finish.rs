@@ -355,7 +355,9 @@ impl Finish {
             Some((reservation, first)) => reservation.submit(count, first),
             None => self.delivery.submit(&place, count),
         }
-        self.budgets.warn_owners(&turn.agent, today).await;
+        self.budgets
+            .warn_owners(&turn.snapshot, &turn.agent, today)
+            .await;
         Ok(sent)
     }
 

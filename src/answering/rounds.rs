@@ -15,7 +15,7 @@ use super::budgets;
 use crate::clock::now_ms;
 use crate::domain::{Labels, Marks};
 use crate::records::journal::{self, CallId, Recall};
-use crate::records::ledger::{self, Today};
+use crate::records::ledger::{self, Sums};
 use crate::records::subagents::{self as subagent_rows, Subagent, SubagentRow};
 use crate::routing::aliases::Aliases;
 use crate::storage::{Db, Durability, StoreError};
@@ -39,7 +39,7 @@ impl Rounds {
         &self,
         turn: &mut ActiveTurn,
         round: Round,
-    ) -> Result<Today, StoreError> {
+    ) -> Result<Sums, StoreError> {
         // Tools need the current key of the place.
         turn.follow_moves(&self.aliases);
         let (number, shared) = (turn.rounds, Arc::new(round));
@@ -99,7 +99,7 @@ impl Rounds {
         &self,
         turn: &mut ActiveTurn,
         round: &Arc<Round>,
-    ) -> Result<Today, StoreError> {
+    ) -> Result<Sums, StoreError> {
         let row = Arc::new((turn.row(), budgets::spending(turn, round.usage)));
         let number = turn.rounds;
         let wanted = || {

@@ -350,8 +350,10 @@ impl Answering {
                 Ok(today) => today,
                 Err(error) => return Left::over(error, turn.accepted.id),
             };
-            self.budgets.warn_owners(&turn.agent, today).await;
-            if let Some(over) = budgets::check_running(turn, &today) {
+            self.budgets
+                .warn_owners(&turn.snapshot, &turn.agent, today)
+                .await;
+            if let Some(over) = budgets::exhausted(&turn.allowance, now_ms()) {
                 return Left::Failed(TurnError::OverBudget(over));
             }
             if turn.unfinished.is_some() || turn.lane.should_yield() {

@@ -2,15 +2,87 @@
 
 use chrono::Local;
 
+use crate::agents::Agent;
 use crate::clock::now_ms;
-use crate::config::{ModelRef, ProviderKind};
+use crate::config::{Caps, ModelRef, ProviderKind};
 use crate::models::{Cut, ModelError, Models, Unanswered, Unavailable};
+use crate::records::ledger::Warned;
 use crate::tools::{Effect, sent_files};
 use crate::turn::TurnError;
-use crate::turn::budget::in_words;
+use crate::turn::budget::{self, Limit, Span, Spent, in_words};
 
 pub(super) const SAID_NOTHING: &str =
     "I have nothing to say to this. Please ask again in other words.";
+
+/// Those whose budget runs out.
+#[derive(Clone, Copy)]
+pub(super) enum Spending<'a> {
+    Agent(&'a Agent),
+    House,
+}
+
+/// For owners: little or nothing is left of a limit.
+pub(super) fn running_out(
+    whose: Spending<'_>,
+    limit: Limit,
+    (spent, caps): (Spent, Caps),
+    told: Warned,
+) -> String {
+    let (what, percent, of, span) = match limit {
+        Limit::Cost(span) => {
+            let most = caps.cost.unwrap_or_default();
+            let percent = budget::percent(spent.cost.0, most.0);
+            ("money", percent, format!("{} of {most}", spent.cost), span)
+        }
+        Limit::Tokens(span) => {
+            let most = caps.tokens.unwrap_or_default();
+            let percent = budget::percent(spent.tokens, most);
+            (
+                "tokens",
+                percent,
+                format!("{} of {most}", spent.tokens),
+                span,
+            )
+        }
+        Limit::TurnsPerMinute(_) => ("turns", 100, String::new(), Span::Day),
+    };
+    let (when, next) = match span {
+        Span::Day => ("today's", "tomorrow"),
+        Span::Month => ("this month's", "next month"),
+    };
+    let (name, id, section, stops) = match whose {
+        Spending::Agent(agent) => (
+            agent.label(),
+            agent.id.to_string(),
+            format!("[agents.{}.limits]", agent.id),
+            "it stops answering",
+        ),
+        Spending::House => (
+            "All agents together".to_owned(),
+            "house".to_owned(),
+            "[limits]".to_owned(),
+            "nobody answers",
+        ),
+    };
+    let has = match whose {
+        Spending::Agent(_) => "has",
+        Spending::House => "have",
+    };
+    let amount = if what == "money" {
+        "2.00"
+    } else {
+        "50000 tokens"
+    };
+    let span = span.as_str();
+    match told {
+        Warned::NothingLeft => format!(
+            "{name} {has} used up {when} {what}: {of}, so {stops} until {next}. `/allow {id} {amount} {span}` gives more; the limit is in config.toml, under `{section}`."
+        ),
+        Warned::LittleLeft | Warned::Nothing => format!(
+            "{name} {has} used {percent} % of {when} {what}: {of}. At 100 % {stops} until {next}. `/usage` shows who asked; the limit is in config.toml, under `{section}`."
+        ),
+    }
+}
 
 /// The button under a failed answer.
 pub(super) const RETRY: &str = "🔄 Retry";

@@ -188,6 +188,47 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "memory restore",
         &["parlor memory restore -a rose 20261117T083000Z"],
     ),
+    (
+        "people list",
+        &["parlor people list", "parlor people list --json"],
+    ),
+    (
+        "people show",
+        &[
+            "parlor people show alice",
+            "parlor people show telegram:12345678",
+        ],
+    ),
+    (
+        "people add",
+        &[
+            "parlor people add alice --id telegram:23456789 --id discord:76543210",
+            "parlor people add bob --id telegram:34567890 --agent coding=member",
+        ],
+    ),
+    (
+        "people role",
+        &[
+            "parlor people role alice admin",
+            "parlor people role telegram:12345678 member --agent rose",
+        ],
+    ),
+    (
+        "people link",
+        &["parlor people link alice discord:76543210"],
+    ),
+    ("people remove", &["parlor people remove bob"]),
+    (
+        "allow",
+        &[
+            "parlor allow rose 2.00 today",
+            "parlor allow rose 50000 tokens today",
+            "parlor allow house 5 this month",
+        ],
+    ),
+    ("pause", &["parlor pause background"]),
+    ("resume", &["parlor resume background"]),
+    ("pair approve", &["parlor pair approve ABCD2345"]),
     ("pair", &["parlor pair ABCD2345", "parlor pair list"]),
     ("pair revoke", &["parlor pair revoke telegram:12345678"]),
     (

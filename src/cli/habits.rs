@@ -54,8 +54,8 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["people", "users", "user", "members", "owners"],
-        "`parlor pair list` shows people who were let in; owners are in config.toml",
+        &["users", "user", "members", "owners", "roles"],
+        "`parlor people` lists everybody with their roles",
     ),
     (
         None,
@@ -133,8 +133,13 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
         "a skill is a folder with a SKILL.md in skills/ of the home folder; `parlor skill check` looks whether it is right",
     ),
     (
+        Some("people"),
+        &["grant", "set", "edit", "promote", "demote"],
+        "`parlor people role WHO ROLE` gives a person a role",
+    ),
+    (
         Some("pair"),
-        &["approve", "accept", "allow", "add"],
+        &["accept", "allow", "add"],
         "write the code alone: `parlor pair ABCD2345`",
     ),
 ];

@@ -113,6 +113,7 @@ impl Rooms {
         let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
         let db = Db::open(&home.database()).await?;
         let (registry, _) = checked.registry(home, &db).await?;
+        let checked = checked.with_grants(&db).await?;
         Ok(Rooms {
             memories: Memories::new(db.clone()),
             registry,

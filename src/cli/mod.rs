@@ -4,6 +4,7 @@
 mod actor;
 mod agent;
 mod agent_tools;
+mod allow;
 mod ask;
 mod audit;
 mod candidates;
@@ -24,6 +25,8 @@ mod memory;
 mod new;
 mod operator;
 mod pair;
+mod pausing;
+mod people;
 mod pin;
 mod print;
 mod queue;
@@ -136,6 +139,14 @@ enum Verb {
     /// List, show, search, copy and move conversations
     #[command(visible_alias = "session")]
     Sessions(sessions::Arguments),
+    /// List people, give them roles, link their ids
+    People(people::Arguments),
+    /// Raise a limit of an agent, a person or the house for today
+    Allow(allow::Arguments),
+    /// Pause work that nobody waits for
+    Pause(pausing::Arguments),
+    /// Go on with paused work
+    Resume(pausing::Arguments),
     /// Look for things that are more open than they may seem
     #[command(subcommand)]
     Security(security::Verb),
@@ -370,6 +381,10 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Security(verb) => on_runtime(warn, security::run(home, verb)),
         Verb::Sessions(arguments) => on_runtime(warn, sessions::run(home, arguments)),
         Verb::Pair(arguments) => on_runtime(warn, pair::run(home, arguments)),
+        Verb::People(arguments) => on_runtime(warn, people::run(home, arguments)),
+        Verb::Allow(arguments) => on_runtime(warn, allow::run(home, arguments)),
+        Verb::Pause(arguments) => on_runtime(warn, pausing::pause(home, arguments)),
+        Verb::Resume(arguments) => on_runtime(warn, pausing::resume(home, arguments)),
         Verb::Failed(arguments) => on_runtime(warn, failed::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(warn, usage::run(home, arguments)),
         Verb::Logs(arguments) => logs::run(&home, &arguments),

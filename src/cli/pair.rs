@@ -41,12 +41,16 @@ pub(super) struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Show people who wait with a code, and people who were let in
+    #[command(visible_alias = "ls")]
     List {
         /// Print it as JSON
         #[arg(long)]
         json: bool,
     },
+    /// Let in the person with a code; `parlor pair CODE` is short for it
+    Approve(Approval),
     /// Take back that a person was let in
+    #[command(visible_alias = "rm")]
     Revoke {
         /// The person's id, such as telegram:12345678
         id: String,
@@ -54,6 +58,25 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// A code, and what becomes of its person.
+#[derive(Args)]
+struct Approval {
+    /// The code that the bot told the person
+    code: String,
+    /// Make the person an owner too, in config.toml
+    #[arg(long)]
+    owner: bool,
+    /// Turn the person away
+    #[arg(long, conflicts_with = "owner")]
+    no: bool,
+    /// Do not ask whether this is the right person
+    #[arg(long)]
+    yes: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// A person of the list.
@@ -83,23 +106,41 @@ impl Became {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    let decision = match (arguments.owner, arguments.no) {
-        (true, _) => Decision::MadeOwner,
-        (false, true) => Decision::TurnedAway,
-        (false, false) => Decision::LetIn,
-    };
     let db = Db::open(&home.database()).await?;
     match (arguments.verb, arguments.code) {
         (Some(Verb::List { json }), _) => list(&db, json).await,
+        (Some(Verb::Approve(approval)), _) => approve(&home, &db, approval).await,
         (Some(Verb::Revoke { id, json }), _) => revoke(&db, &id, json).await,
         (None, Some(code)) => {
-            let known = decide(&home, &db, code, decision, arguments.yes).await?;
-            told(&known, decision, arguments.json, home.is_running())
+            let (owner, no) = (arguments.owner, arguments.no);
+            let (yes, json) = (arguments.yes, arguments.json);
+            let approval = Approval {
+                code,
+                owner,
+                no,
+                yes,
+                json,
+            };
+            approve(&home, &db, approval).await
         }
         (None, None) => Err(Failure::WrongUse(
             "which code? Write it like `parlor pair ABCD2345`; `parlor pair list` shows who waits"
                 .into(),
         )),
+    }
+}
+
+async fn approve(home: &Home, db: &Db, approval: Approval) -> Outcome {
+    let decision = decision(approval.owner, approval.no);
+    let known = decide(home, db, approval.code, decision, approval.yes).await?;
+    told(&known, decision, approval.json, home.is_running())
+}
+
+fn decision(makes_owner: bool, turns_away: bool) -> Decision {
+    match (makes_owner, turns_away) {
+        (true, _) => Decision::MadeOwner,
+        (false, true) => Decision::TurnedAway,
+        (false, false) => Decision::LetIn,
     }
 }
 
@@ -129,8 +170,7 @@ async fn decide(
         .write(move |tx| {
             let now = now_ms();
             let decided = people::decide(tx, &wanted, decision, &by, now)?;
-            let lets_in = matches!(decision, Decision::LetIn | Decision::MadeOwner);
-            if let Some(known) = decided.as_ref().filter(|_| lets_in) {
+            if let Some(known) = decided.as_ref().filter(|_| decision.lets_in()) {
                 let change = Change::new(Action::Pair).about(&known.person);
                 audit::note(tx, &actor(), &change, now)?;
             }

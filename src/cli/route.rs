@@ -73,7 +73,7 @@ pub(super) struct Explain {
 }
 
 pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
-    let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
+    let checked = with_grants(&home, CheckedConfig::load(&home, Secrets::WherePresent)?).await?;
     let json = arguments.json;
     let (role, person) = match asked_as(arguments.role.as_deref())? {
         Some(As::Role(role)) => (Some(role), None),
@@ -183,6 +183,15 @@ fn tell(config: &Config, answer: &Answer, visit: Visit<'_>, person: &Named) -> S
     place::tell(answer, &wording, &Local)
 }
 
+/// A home without a database has granted nothing.
+async fn with_grants(home: &Home, checked: CheckedConfig) -> Result<CheckedConfig, Failure> {
+    if !home.database().exists() {
+        return Ok(checked);
+    }
+    let db = Db::open(&home.database()).await?;
+    Ok(checked.with_grants(&db).await?)
+}
+
 /// The person and role that the answer is for.
 fn asked_for(person: &Named, visit: Visit<'_>, answer: &Answer) -> String {
     let role = visit.standing.with(answer.agent());
@@ -229,7 +238,7 @@ async fn over(
         return Ok(None);
     }
     let (limits, person, role) = (
-        spec.limits.day,
+        spec.limits.budget,
         visit.origin.person.clone(),
         visit.standing.with(&agent),
     );

@@ -9,14 +9,18 @@ use super::json::{Amount, Named, moment, time};
 use super::names::Names;
 use super::operator::{Line, Operator, odd_reply};
 use super::table::{Column, table};
+use super::usage::LimitLine;
 use super::{Failure, Outcome, data, data_json, print};
+use crate::commands::texts::usage::against;
 use crate::config::{Config, Currency, Secrets};
 use crate::home::{CheckedConfig, Home};
+use crate::operations::budgets::Holder;
 use crate::operations::{
     AgentState, Condition, Event, GatewayState, Link, Listed, ListedStage, PlatformState, Reply,
     Request, Status, Subject,
 };
 use crate::storage::Db;
+use crate::turn::budget::Span;
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -93,6 +97,8 @@ impl Words {
             Some(gateway) => vec![self.gateway(home, gateway, status.at)],
         };
         parts.push(self.agents(&status.agents));
+        parts.extend(self.limits(status));
+        parts.extend(status.paused.as_ref().map(paused));
         parts.push(self.work(status));
         parts.extend(letters(status));
         parts.extend(self.errors(status));
@@ -153,6 +159,25 @@ impl Words {
             ]
         });
         table(columns, cells.collect())
+    }
+
+    /// The limits that the table of agents has no column for.
+    fn limits(&self, status: &Status) -> Option<String> {
+        let others = status.limits.iter().filter(|limit| {
+            let is_of_agent = matches!(limit.holder, Holder::Agent(_));
+            !is_of_agent || limit.span == Span::Month
+        });
+        let lines: Vec<String> = others
+            .map(|limit| {
+                let holder = match &limit.holder {
+                    Holder::Agent(agent) => self.names.agent(agent).text(),
+                    Holder::Person { label, .. } => label.clone(),
+                    Holder::House => "All agents together".to_owned(),
+                };
+                format!("{holder}{}", against(limit, &self.currency))
+            })
+            .collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
     fn work(&self, status: &Status) -> String {
@@ -238,14 +263,15 @@ fn line_of(platform: &PlatformState, now: i64) -> String {
     format!("{name} {state}; {update}")
 }
 
+fn paused((since, by): &(i64, String)) -> String {
+    format!(
+        "Background work is paused since {}, by {by}. `parlor resume background` lets it go on.",
+        moment(*since)
+    )
+}
+
 fn state_of(agent: &AgentState) -> &'static str {
-    let is_over = agent
-        .tokens_per_day
-        .is_some_and(|most| agent.tokens_today >= most)
-        || agent
-            .cost_per_day
-            .is_some_and(|most| agent.cost_today >= most);
-    match (agent.condition, is_over, agent.running) {
+    match (agent.condition, agent.is_over, agent.running) {
         (Condition::Paused, ..) => "paused",
         (_, true, _) => "over budget",
         (Condition::Failing, ..) => "failing",
@@ -305,6 +331,8 @@ struct Json<'a> {
     platforms: Vec<PlatformJson<'a>>,
     config: Option<ConfigJson<'a>>,
     agents: Vec<AgentJson<'a>>,
+    limits: Vec<LimitLine>,
+    background_paused_since: Option<String>,
     turns: Vec<WorkJson>,
     waiting: Vec<WorkJson>,
     undelivered: i64,
@@ -388,6 +416,10 @@ impl Words {
                 .iter()
                 .map(|agent| self.agent_json(agent))
                 .collect(),
+            limits: (status.limits.iter())
+                .map(|limit| LimitLine::of(limit, &self.currency))
+                .collect(),
+            background_paused_since: status.paused.as_ref().map(|(since, _)| time(*since)),
             turns: work(false),
             waiting: work(true),
             undelivered: status.letters.failed,
@@ -464,6 +496,7 @@ mod tests {
             cost_today: Money(20_000),
             tokens_per_day: most,
             cost_per_day: most.map(|_| Money(1_000_000)),
+            is_over: most.is_some_and(|most| most <= 100),
             last_error: None,
         };
         let work = |stage, since| Listed {
@@ -502,6 +535,8 @@ mod tests {
                 },
             }),
             agents: vec![agent("rose", 1, Some(100)), agent("ada", 0, None)],
+            limits: Vec::new(),
+            paused: None,
             work: vec![
                 work(ListedStage::Running, 4_000),
                 work(ListedStage::Waiting, 2_000),

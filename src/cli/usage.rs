@@ -9,11 +9,13 @@ use serde_json::{Map, Value, json};
 use super::json::{Amount, Named, decimal, decimals};
 use super::names::Names;
 use super::table::{Column, table};
-use super::{Outcome, data, data_json};
+use super::{Failure, Outcome, data, data_json};
 use crate::clock::now_ms;
-use crate::config::{Currency, Money, Secrets};
+use crate::commands::texts::usage::against;
+use crate::config::{Config, Currency, Money, Secrets};
 use crate::domain::AgentId;
 use crate::home::{CheckedConfig, Home};
+use crate::operations::budgets::{self, Account, Holder};
 use crate::records::ledger::{self, By, Period, UsageLine};
 use crate::storage::Db;
 use crate::turn::budget;
@@ -64,7 +66,12 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
             .map(lines)
             .collect::<rusqlite::Result<Vec<_>>>()
     };
+    let limits = match config {
+        Some(config) => limits(&db, config).await?,
+        None => Vec::new(),
+    };
     let usage = Usage {
+        limits,
         period: arguments.since.is_none().then_some(arguments.period),
         since,
         lists: db.read(read).await?,
@@ -79,6 +86,14 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         _ => data(format_args!("{}", usage.in_tables())),
     }
     Ok(())
+}
+
+/// The limits of the house and of agents, with what is spent of them.
+async fn limits(db: &Db, config: &Config) -> Result<Vec<Account>, Failure> {
+    let config = config.clone();
+    let read =
+        move |connection: &rusqlite::Connection| budgets::of_house(connection, &config, now_ms());
+    Ok(db.read(read).await?)
 }
 
 impl Arguments {
@@ -104,6 +119,22 @@ struct Usage {
     lists: Vec<(By, Vec<UsageLine>)>,
     names: Names,
     currency: Currency,
+    limits: Vec<Account>,
+}
+
+/// A limit for programs.
+#[derive(Serialize)]
+pub(super) struct LimitLine {
+    /// An agent's id, or `house`.
+    of: String,
+    span: &'static str,
+    tokens: u64,
+    most_tokens: Option<u64>,
+    cost: Amount,
+    most_cost: Option<Amount>,
+    /// What an owner has allowed besides the limit of config.toml; part of the two above.
+    more_tokens: u64,
+    more_cost: Amount,
 }
 
 /// Numbers for programs.
@@ -153,6 +184,15 @@ impl Usage {
         }
     }
 
+    /// Spending against each limit, a line for each.
+    fn limits_in_lines(&self) -> String {
+        let lines = self.limits.iter().map(|account| {
+            let against = against(account, &self.currency);
+            format!("- {}{against}", holder(account))
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     fn as_json(&self) -> Value {
         let lines = |by: By, lines: &[UsageLine]| -> Vec<Line> {
             let line = |line: &UsageLine| Line {
@@ -171,6 +211,7 @@ impl Usage {
             "since": self.since.to_string(),
             "total": self.numbers(&self.total()),
             "by": by,
+            "limits": self.limits.iter().map(|account| LimitLine::of(account, &self.currency)).collect::<Vec<_>>(),
         })
     }
 
@@ -201,8 +242,12 @@ impl Usage {
 
     fn in_tables(&self) -> String {
         let total = self.total();
+        let limits = match self.limits.is_empty() {
+            true => String::new(),
+            false => format!("\n\nLimits:\n{}", self.limits_in_lines()),
+        };
         if total == UsageLine::default() {
-            return format!("{}: nothing was used.", self.when());
+            return format!("{}: nothing was used.{limits}", self.when());
         }
         let cost = total.cost.map_or_else(
             || ", cost unknown".to_owned(),
@@ -221,6 +266,7 @@ impl Usage {
             text.push_str("\n\n");
             text.push_str(&self.one_table(*by, lines));
         }
+        text.push_str(&limits);
         if total.cost.is_none() {
             text.push_str("\n\n");
             text.push_str(NO_PRICES);
@@ -267,6 +313,30 @@ impl Usage {
             Column::Number("COST"),
         ];
         table(columns, lines.iter().map(row).collect())
+    }
+}
+
+impl LimitLine {
+    pub(super) fn of(account: &Account, currency: &Currency) -> Self {
+        let amount = |money| Amount::of(money, currency);
+        LimitLine {
+            of: holder(account),
+            span: account.span.as_str(),
+            tokens: account.spent.tokens,
+            most_tokens: account.caps.tokens,
+            cost: amount(account.spent.cost),
+            most_cost: account.caps.cost.map(amount),
+            more_tokens: account.more.tokens,
+            more_cost: amount(account.more.cost),
+        }
+    }
+}
+
+fn holder(account: &Account) -> String {
+    match &account.holder {
+        Holder::Agent(agent) => agent.to_string(),
+        Holder::Person { id, .. } => id.to_string(),
+        Holder::House => "house".to_owned(),
     }
 }
 

@@ -7,6 +7,7 @@
 mod again;
 mod agent;
 mod agents;
+mod allow;
 mod audit;
 mod bind;
 mod deliver;
@@ -16,6 +17,8 @@ mod memory;
 mod model;
 mod pair;
 mod parse;
+mod pause;
+mod people;
 mod queue;
 mod reach;
 mod reload;
@@ -38,7 +41,7 @@ use std::sync::Arc;
 
 use rusqlite::Transaction;
 
-use crate::access::people::{self, Decider, Decision};
+use crate::access::people::{self as paired, Decider, Decision};
 use crate::access::{NotForYou, Role, Standing};
 use crate::agents::memory::{Forgetting, Saving};
 use crate::agents::{Agent, Memories, Source};
@@ -48,8 +51,11 @@ use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentId, AgentUid, Inbound, PersonId, SessionKey, UserError};
 use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
+use crate::operations::budgets::Raise;
+use crate::operations::people::Plan;
 use crate::operations::{places, work};
 use crate::records::audit::{self as audit_rows, Action, Actor, Change};
+use crate::records::pauses::{self, Work};
 use crate::records::{guest_notices, inbox, model_overrides, transcript};
 use crate::routing::{DeliveryOff, Opened, Pin, Route, Visit, delivery_off, openings, pins};
 use crate::storage::{Db, StoreError};
@@ -113,7 +119,7 @@ impl Context<'_> {
 
 /// The reply of a command, and its effect.
 #[derive(Debug)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Markdown.
     pub reply: String,
     /// Fitting commands, for platforms with buttons.
@@ -125,7 +131,7 @@ pub struct Outcome {
 
 /// A place changes hands.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Handoff {
+pub(crate) struct Handoff {
     pub from: AgentId,
     pub to: AgentId,
     /// The role of the person behind it.
@@ -134,7 +140,7 @@ pub struct Handoff {
 
 /// The change a command makes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Effect {
+pub(crate) enum Effect {
     Nothing,
     /// Gives the place to an agent; the transcript tells of the handoff.
     Pin {
@@ -197,6 +203,12 @@ pub enum Effect {
     DeliveryOff(DeliveryOff),
     /// Sends the kept answers, and all later ones.
     DeliveryOn,
+    /// Changes a person's role, ids or name.
+    ChangePerson(Box<Plan>),
+    /// Raises a limit.
+    Raise(Box<Raise>),
+    Pause(Work),
+    Resume(Work),
 }
 
 impl Outcome {
@@ -273,6 +285,10 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Bind(word) => bind::bind(&word, context).await,
         Command::Unbind => bind::unbind(context).await,
         Command::Audit(wish) => audit::run(wish, context).await,
+        Command::People(wish) => people::run(wish, context).await,
+        Command::Allow(wish) => allow::run(wish, context).await,
+        Command::Pause(work) => pause::pause(work, context).await,
+        Command::Resume(work) => pause::resume(work, context).await,
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Reload => reload::run(context).await,
         Command::Retry => retry::run(context).await,
@@ -296,7 +312,7 @@ pub(crate) fn not_for_you(context: &Context<'_>, closed: &NotForYou) -> UserErro
 
 impl Effect {
     /// Whether the effect changes what is remembered with the place's pin.
-    pub fn changes_pin(&self) -> bool {
+    pub(crate) fn changes_pin(&self) -> bool {
         matches!(
             self,
             Effect::Pin { .. }
@@ -310,7 +326,7 @@ impl Effect {
     }
 
     /// Whether a pin ends by itself.
-    pub fn ends_by_itself(&self) -> bool {
+    pub(crate) fn ends_by_itself(&self) -> bool {
         matches!(self, Effect::PinUntil { .. })
     }
 
@@ -325,17 +341,17 @@ impl Effect {
     }
 
     /// Whether kept rows of the place wait to be sent now.
-    pub fn releases(&self) -> bool {
+    pub(crate) fn releases(&self) -> bool {
         matches!(self, Effect::DeliveryOn)
     }
 
     /// Whether a guest was let in or turned away.
-    pub fn decides(&self) -> bool {
+    pub(crate) fn decides(&self) -> bool {
         matches!(self, Effect::Decide { .. } | Effect::Revoke { .. })
     }
 
     /// The member who is a guest again, and their name.
-    pub fn put_out(&self) -> Option<(&PersonId, &str)> {
+    pub(crate) fn put_out(&self) -> Option<(&PersonId, &str)> {
         match self {
             Effect::Revoke { person, name } => Some((person, name)),
             _ => None,
@@ -343,12 +359,12 @@ impl Effect {
     }
 
     /// Whether words leave the database for good.
-    pub fn forgets(&self) -> bool {
+    pub(crate) fn forgets(&self) -> bool {
         matches!(self, Effect::Forget(_))
     }
 
     /// Inbox rows of turns to end now.
-    pub fn called_off(&self) -> Vec<i64> {
+    pub(crate) fn called_off(&self) -> Vec<i64> {
         match self {
             Effect::CallOff(ids) => ids.clone(),
             _ => Vec::new(),
@@ -356,7 +372,7 @@ impl Effect {
     }
 
     /// Whether the effect changes the place's model.
-    pub fn changes_model(&self) -> bool {
+    pub(crate) fn changes_model(&self) -> bool {
         matches!(
             self,
             Effect::ChooseModel(_) | Effect::ResetModel | Effect::StartAnew
@@ -364,7 +380,7 @@ impl Effect {
     }
 
     /// Inbox rows that wait again.
-    pub fn again(&self) -> Vec<i64> {
+    pub(crate) fn again(&self) -> Vec<i64> {
         match self {
             Effect::Again(ids) => ids.clone(),
             _ => Vec::new(),
@@ -372,14 +388,19 @@ impl Effect {
     }
 
     /// Rows back in the outbox, by place.
-    pub fn retried(&self) -> BTreeMap<SessionKey, usize> {
+    pub(crate) fn retried(&self) -> BTreeMap<SessionKey, usize> {
         match self {
             Effect::Retry(rows) => undelivered::by_place(rows),
             _ => BTreeMap::new(),
         }
     }
 
-    pub fn write(&self, tx: &Transaction<'_>, inbound: &Inbound, now: i64) -> rusqlite::Result<()> {
+    pub(crate) fn write(
+        &self,
+        tx: &Transaction<'_>,
+        inbound: &Inbound,
+        now: i64,
+    ) -> rusqlite::Result<()> {
         let place = &inbound.origin.key;
         self.changes(place)
             .iter()
@@ -425,22 +446,8 @@ impl Effect {
                 model_overrides::set(tx, place, model, &inbound.origin.person, now)
             }
             Effect::ResetModel => model_overrides::clear(tx, place),
-            Effect::Decide { code, decision } => {
-                let by = Decider {
-                    id: inbound.origin.person.to_string(),
-                    name: inbound.person_name.clone(),
-                };
-                if let Some(known) = people::decide(tx, code, *decision, &by, now)?
-                    && matches!(decision, Decision::LetIn | Decision::MadeOwner)
-                {
-                    let change = Change::new(Action::Pair).about(known.person);
-                    audit_rows::note(tx, &Actor::of(inbound), &change, now)?;
-                }
-                inbound.extras.pressed.as_ref().map_or(Ok(()), |pressed| {
-                    guest_notices::forget_pressed(tx, place, pressed)
-                })
-            }
-            Effect::Revoke { person, .. } => people::revoke(tx, person).map(drop),
+            Effect::Decide { code, decision } => decide(tx, inbound, code, *decision, now),
+            Effect::Revoke { person, .. } => paired::revoke(tx, person).map(drop),
             Effect::CallOff(ids) => work::call_off(tx, place, ids, now),
             Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
             Effect::Again(ids) => {
@@ -455,7 +462,35 @@ impl Effect {
                 delivery_off::clear(tx, place)?;
                 undelivered::release(tx, place, now)
             }
+            Effect::ChangePerson(plan) => plan.write(tx, &Actor::of(inbound), now),
+            Effect::Raise(raise) => raise.write(tx, &Actor::of(inbound), now),
+            Effect::Pause(work) => pauses::pause(tx, *work, &Actor::of(inbound), now).map(drop),
+            Effect::Resume(work) => pauses::resume(tx, *work, &Actor::of(inbound), now).map(drop),
         }
+    }
+}
+
+/// Lets a guest in or turns them away.
+fn decide(
+    tx: &Transaction<'_>,
+    inbound: &Inbound,
+    code: &str,
+    decision: Decision,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let by = Decider {
+        id: inbound.origin.person.to_string(),
+        name: inbound.person_name.clone(),
+    };
+    if let Some(known) = paired::decide(tx, code, decision, &by, now)?
+        && decision.lets_in()
+    {
+        let change = Change::new(Action::Pair).about(known.person);
+        audit_rows::note(tx, &Actor::of(inbound), &change, now)?;
+    }
+    match &inbound.extras.pressed {
+        Some(pressed) => guest_notices::forget_pressed(tx, &inbound.origin.key, pressed),
+        None => Ok(()),
     }
 }
 

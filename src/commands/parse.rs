@@ -4,8 +4,10 @@ use super::SPECS;
 use super::texts::deliver as delivery_texts;
 use super::texts::{help as texts, steering};
 use crate::config::Visibility;
-use crate::domain::{PersonId, UserError, nearest};
+use crate::domain::{PersonId, Role, UserError, nearest};
+use crate::operations::budgets;
 use crate::records::ledger::Period;
+use crate::records::pauses::Work;
 
 /// A message, read as a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,10 @@ pub(crate) enum Command {
     Bind(String),
     Unbind,
     Audit(AuditWish),
+    People(PeopleWish),
+    Allow(budgets::Wish),
+    Pause(Work),
+    Resume(Work),
     Reload,
     Retry,
     /// Has a failed message answered once more, by its inbox row.
@@ -78,6 +84,10 @@ impl Command {
             | Command::Bind(_)
             | Command::Unbind
             | Command::Audit(_)
+            | Command::People(_)
+            | Command::Allow(_)
+            | Command::Pause(_)
+            | Command::Resume(_)
             | Command::Reload
             | Command::Retry
             | Command::Deliver(_) => false,
@@ -110,6 +120,17 @@ pub(crate) enum PairWish {
     /// The person was shown before.
     LetIn(String),
     TurnAway(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PeopleWish {
+    List,
+    Show(String),
+    Role {
+        who: String,
+        role: Role,
+        agent: Option<String>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,6 +238,10 @@ pub(crate) fn parse(text: &str) -> Parsed {
         ("bind", name) => Parsed::Command(Command::Bind(name.to_owned())),
         ("unbind", _) => Parsed::Command(Command::Unbind),
         ("audit", rest) => audit(rest),
+        ("people", rest) => people(rest),
+        ("allow", rest) => allow(rest),
+        ("pause", rest) => switch(rest, Command::Pause, texts::PAUSE),
+        ("resume", rest) => switch(rest, Command::Resume, texts::RESUME),
         ("skills", _) => Parsed::Command(Command::Skills),
         ("reload", _) => Parsed::Command(Command::Reload),
         ("retry", rest) => Parsed::Command(match rest.parse() {
@@ -380,6 +405,49 @@ fn pair(rest: &str) -> Parsed {
     }
 }
 
+fn people(rest: &str) -> Parsed {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let wish = match words.as_slice() {
+        [] | ["list"] => PeopleWish::List,
+        ["show", who @ ..] if !who.is_empty() => PeopleWish::Show(who.join(" ")),
+        ["role", who @ .., role, agent]
+            if !who.is_empty()
+                && agent.parse::<Role>().is_err()
+                && role.parse::<Role>().is_ok() =>
+        {
+            PeopleWish::Role {
+                who: who.join(" "),
+                role: role.parse().unwrap_or(Role::Guest),
+                agent: Some((*agent).to_owned()),
+            }
+        }
+        ["role", who @ .., role] if !who.is_empty() && role.parse::<Role>().is_ok() => {
+            PeopleWish::Role {
+                who: who.join(" "),
+                role: role.parse().unwrap_or(Role::Guest),
+                agent: None,
+            }
+        }
+        _ => return Parsed::Mistaken(UserError::new(texts::PEOPLE)),
+    };
+    Parsed::Command(Command::People(wish))
+}
+
+fn allow(rest: &str) -> Parsed {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    budgets::parse(&words).map_or_else(
+        || Parsed::Mistaken(UserError::new(texts::ALLOW)),
+        |wish| Parsed::Command(Command::Allow(wish)),
+    )
+}
+
+fn switch(rest: &str, command: fn(Work) -> Command, otherwise: &str) -> Parsed {
+    Work::parse(&rest.to_lowercase()).map_or_else(
+        || Parsed::Mistaken(UserError::new(otherwise)),
+        |work| Parsed::Command(command(work)),
+    )
+}
+
 fn unpair(rest: &str) -> Parsed {
     match rest.parse() {
         Ok(person) => Parsed::Command(Command::Unpair(person)),
@@ -500,6 +568,27 @@ mod tests {
             "/unpair telegram:5",
             Command::Unpair("telegram:5".parse().unwrap()),
         );
+        check("/people", Command::People(PeopleWish::List));
+        check(
+            "/people show Bob the Builder",
+            Command::People(PeopleWish::Show("Bob the Builder".into())),
+        );
+        let role = |who: &str, agent: Option<&str>| {
+            Command::People(PeopleWish::Role {
+                who: who.into(),
+                role: Role::Admin,
+                agent: agent.map(str::to_owned),
+            })
+        };
+        check("/people role telegram:5 admin", role("telegram:5", None));
+        check("/people role bob admin rose", role("bob", Some("rose")));
+        check("/people role member admin", role("member", None));
+        check(
+            "/allow rose 2.00 today",
+            Command::Allow(budgets::parse(&["rose", "2.00", "today"]).unwrap()),
+        );
+        check("/pause background", Command::Pause(Work::Background));
+        check("/resume Background", Command::Resume(Work::Background));
         let remember = |text: &str, visibility| Command::Remember {
             text: text.into(),
             visibility,
@@ -552,6 +641,11 @@ mod tests {
         insta::assert_snapshot!(told("/agnet rose"), @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
         insta::assert_snapshot!(told("/frobnicate"), @"There is no command /frobnicate. /help lists all of them.");
         assert_eq!(told("/usage year"), texts::USAGE);
+        assert_eq!(told("/people role bob"), texts::PEOPLE);
+        assert_eq!(told("/people role bob boss"), texts::PEOPLE);
+        assert_eq!(told("/allow rose"), texts::ALLOW);
+        assert_eq!(told("/pause"), texts::PAUSE);
+        assert_eq!(told("/resume everything"), texts::RESUME);
         assert_eq!(told("/remember --global"), texts::REMEMBER);
         assert_eq!(told("/forget"), texts::FORGET);
         for wrong in [

@@ -356,6 +356,84 @@ pub const SPECS: &[Spec] = &[
         least: Role::Admin,
         ..Spec::ASKS
     },
+    Spec {
+        name: "people",
+        arguments: "[show WHO | role WHO ROLE [agent]]",
+        options: &[
+            Argument::optional(
+                "what",
+                "show a person, or give them a role; leave it out to see everybody",
+                Offers::Words(&["show", "role"]),
+            ),
+            Argument::optional(
+                "who",
+                "an id, such as telegram:12345678, or a name",
+                Offers::Nothing,
+            ),
+            Argument::optional(
+                "role",
+                "the new role",
+                Offers::Words(&["guest", "member", "admin", "owner"]),
+            ),
+            Argument::optional("agent", "with this agent only", Offers::Agents(&[])),
+        ],
+        summary: "everybody and their roles (owners: change a role)",
+        group: Group::Owners,
+        least: Role::Admin,
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "allow",
+        arguments: "WHO AMOUNT [tokens] [today | this month]",
+        options: &[
+            Argument::required(
+                "who",
+                "an agent, a person's id, or house",
+                Offers::Agents(&["house"]),
+            ),
+            Argument::required("amount", "money, such as 2.00", Offers::Nothing),
+            Argument::optional(
+                "unit",
+                "tokens instead of money",
+                Offers::Words(&["tokens"]),
+            ),
+            Argument::optional(
+                "span",
+                "how long it counts",
+                Offers::Words(&["today", "this month"]),
+            ),
+        ],
+        summary: "raise a limit for today or this month",
+        group: Group::Owners,
+        least: Role::Owner,
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "pause",
+        arguments: "background",
+        options: &[Argument::required(
+            "what",
+            "the work to pause",
+            Offers::Words(&["background"]),
+        )],
+        summary: "pause work that nobody waits for",
+        group: Group::Owners,
+        least: Role::Owner,
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "resume",
+        arguments: "background",
+        options: &[Argument::required(
+            "what",
+            "the work to go on with",
+            Offers::Words(&["background"]),
+        )],
+        summary: "go on with paused work",
+        group: Group::Owners,
+        least: Role::Owner,
+        ..Spec::ASKS
+    },
 ];
 
 #[cfg(test)]

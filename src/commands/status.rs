@@ -1,5 +1,6 @@
 //! `/status`: tells the state of a place, and to admins and owners the state of the gateway.
 
+use chrono::Local;
 use rusqlite::Connection;
 
 use super::texts::{agent as agent_texts, steering, words, work as texts};
@@ -9,6 +10,7 @@ use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::delivery::outbox::{self, Troubles};
 use crate::records::ledger::{self, Spender};
+use crate::records::pauses::{self, Work};
 use crate::records::turn_log::LastTurn;
 use crate::records::view::View;
 use crate::records::{decisions, inbox, journal, summaries, transcript, turn_log};
@@ -113,9 +115,10 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
             turn_log::last_of(connection, &place)?,
             decisions::latest(connection, &place, DECISIONS_SHOWN)?,
             health::of(connection, &agents, &table, &running, now)?,
+            pauses::get(connection, Work::Background)?,
         ))
     };
-    let ((turns, failed), refused, troubles, unreadable, last, decided, agents) =
+    let ((turns, failed), refused, troubles, unreadable, last, decided, agents, paused) =
         services.db.read(read).await?;
     let Troubles {
         failed: undelivered,
@@ -135,6 +138,10 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
         slow: unsigned(waiting),
         repeated: unsigned(repeated),
         unreadable: unsigned(unreadable),
+        paused: paused.map(|by| {
+            let name = by.name.unwrap_or(by.id);
+            format!("{}, by {name}", words::day(&Local, by.at))
+        }),
         last: last.map(last_turn),
         lately: decided.into_iter().map(|(what, _)| what).collect(),
         agents: agents

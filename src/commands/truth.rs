@@ -30,7 +30,7 @@ pub(super) async fn after(
     );
     let role = context.standing.with(&agent.id);
     let sessions = &context.services.sessions;
-    let over = sessions.over_today(context.snapshot, &agent, person, role);
+    let over = sessions.over_now(context.snapshot, &agent, person, role);
     let (over, pause) = (over.await?, sessions.pause_of(agent.uid));
     let faltering = faltering(context, &agent).await?;
     let answer = answer.unless_paused(pause).within(over);

@@ -9,6 +9,7 @@ use super::{Context, truth};
 use crate::access::{Role, people};
 use crate::clock::now_ms;
 use crate::domain::{AgentId, PersonId};
+use crate::operations::budgets::{self, Account, Holder};
 use crate::records::ledger::{self, By, Period, UsageLine};
 use crate::records::transcript;
 use crate::routing::names;
@@ -52,17 +53,35 @@ pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String,
     for line in of_agents.flat_map(|(_, lines)| lines) {
         line.name = agent_name(context, &line.name);
     }
-    let most = config
-        .access
-        .limits
-        .of(context.role)
-        .tokens_per_day
-        .filter(|_| !is_owner && period == Period::Today);
-    let mut text = texts::usage(period, &total, &lists, most, &config.currency);
+    let limits = limits(context, is_owner).await?;
+    let mut text = texts::usage(period, &total, &lists, &limits, &config.currency);
     if is_owner && !in_private {
         text.push_str(texts::MORE_IN_PRIVATE);
     }
     Ok(text)
+}
+
+/// The limits of the house and of agents for owners, and the person's own for others.
+async fn limits(
+    context: &Context<'_>,
+    is_owner: bool,
+) -> Result<Vec<(String, Account)>, StoreError> {
+    let config = context.snapshot.config.clone();
+    let (person, role) = (context.inbound.origin.person.clone(), context.role);
+    let read = move |connection: &Connection| match is_owner {
+        true => budgets::of_house(connection, &config, now_ms()),
+        false => budgets::of_person(connection, &config, (&person, role), now_ms()),
+    };
+    let accounts = context.services.db.read(read).await?;
+    let named = accounts.into_iter().map(|account| {
+        let name = match &account.holder {
+            Holder::Agent(agent) => truth::label(context, agent),
+            Holder::Person { .. } => "you".to_owned(),
+            Holder::House => "the house".to_owned(),
+        };
+        (name, account)
+    });
+    Ok(named.collect())
 }
 
 /// The names of people; the name under a message is newer than that of the day of the pairing.

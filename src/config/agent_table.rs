@@ -144,6 +144,8 @@ pub(crate) struct LimitKeys {
     pub(crate) tokens_per_turn: Option<u32>,
     pub(crate) tokens_per_day: Option<u32>,
     pub(crate) cost_per_day: Option<f64>,
+    pub(crate) tokens_per_month: Option<u32>,
+    pub(crate) cost_per_month: Option<f64>,
     pub(crate) turns_per_minute: Option<u32>,
 }
 
@@ -351,6 +353,8 @@ impl LimitKeys {
             ("tokens_per_turn", count(self.tokens_per_turn)),
             ("tokens_per_day", count(self.tokens_per_day)),
             ("cost_per_day", self.cost_per_day.map(Value::from)),
+            ("tokens_per_month", count(self.tokens_per_month)),
+            ("cost_per_month", self.cost_per_month.map(Value::from)),
             ("turns_per_minute", count(self.turns_per_minute)),
         ])
     }

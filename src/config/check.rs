@@ -34,7 +34,7 @@ pub(super) fn check(
     let provider_names = providers::names(&top);
     let access = top.section("access", &schema::ACCESS);
     let (mut declared, doors) = agents::read(&top, &provider_names, &tools::profile_names(&top));
-    let people = people::read(&top, &declared);
+    let people = people::read(&top, &declared, source);
     doors.open(&mut declared, &people, &top);
     let config = Config {
         default_agent: default_agent(&top, &declared),
@@ -46,6 +46,7 @@ pub(super) fn check(
             .and_then(|most| most.try_into().ok())
             .unwrap_or(super::MAX_RUNNING),
         currency: currency::read(&top),
+        budget: limits::house(&top),
         telegram: top
             .section("telegram", &schema::TELEGRAM)
             .map(|section| telegram(&section, vault)),
@@ -66,7 +67,10 @@ pub(super) fn check(
             .and_then(|section| admin::read(&section, vault)),
         access: Access {
             people,
-            ..access.as_ref().map(rights).unwrap_or_default()
+            ..access
+                .as_ref()
+                .map(|section| rights(section, source))
+                .unwrap_or_default()
         },
         tools: tools::read(&top, access.as_ref(), &declared),
         peer_groups: peers::read(&top, &declared),
@@ -117,13 +121,16 @@ fn sending_limits(section: &Section<'_>) -> TelegramLimits {
     }
 }
 
-fn rights(section: &Section<'_>) -> Access {
+fn rights(section: &Section<'_>, source: &str) -> Access {
     let default = Access::default();
     Access {
         owners: section
             .list("owners", person)
             .map(|owners| owners.value)
             .unwrap_or_default(),
+        owners_line: section
+            .value("owners")
+            .map(|owners| people::line(source, owners.span().start)),
         dms: section.choice("dms").unwrap_or(default.dms),
         groups: section.choice("groups").unwrap_or(default.groups),
         require_mention: section

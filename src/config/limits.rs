@@ -1,12 +1,13 @@
 //! Reads the limits of agents and people, and the prices of models.
 
 use std::ops::Range;
+use std::str::FromStr;
 
 use toml::de::DeValue;
 
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::{
-    AgentLimits, Config, DayLimits, ModelRef, Money, PersonLimits, Price, Problem, RoleLimits,
+    AgentLimits, Budget, Caps, Config, ModelRef, Money, PersonLimits, Price, Problem, RoleLimits,
     schema,
 };
 
@@ -23,11 +24,28 @@ pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
             .at_least_one("max_minutes")
             .unwrap_or(default.max_minutes),
         tokens_per_turn: tokens(&limits, "tokens_per_turn"),
-        day: DayLimits {
-            tokens: tokens(&limits, "tokens_per_day"),
-            cost: money(&limits, "cost_per_day").filter(|cost| cost.0 > 0),
-        },
+        budget: budget(&limits),
         turns_per_minute: limits.count("turns_per_minute").unwrap_or(0),
+    }
+}
+
+/// The limits of all agents together: `[limits]`.
+pub(super) fn house(top: &Section<'_>) -> Budget {
+    let limits = top.section("limits", &schema::HOUSE_LIMITS);
+    limits.as_ref().map(budget).unwrap_or_default()
+}
+
+fn budget(limits: &Section<'_>) -> Budget {
+    let cost = |name| money(limits, name).filter(|cost| cost.0 > 0);
+    Budget {
+        day: Caps {
+            tokens: tokens(limits, "tokens_per_day"),
+            cost: cost("cost_per_day"),
+        },
+        month: Caps {
+            tokens: tokens(limits, "tokens_per_month"),
+            cost: cost("cost_per_month"),
+        },
     }
 }
 
@@ -37,9 +55,9 @@ pub(super) fn people(section: &Section<'_>) -> RoleLimits {
         return RoleLimits::default();
     };
     let of_all = |name| limits.count(name).filter(|number| *number > 0);
-    let (tokens_per_day, turns_per_minute) = (of_all("tokens_per_day"), of_all("turns_per_minute"));
+    let (own, turns_per_minute) = (budget(&limits), of_all("turns_per_minute"));
     let for_all = |shipped: PersonLimits| PersonLimits {
-        tokens_per_day: tokens_per_day.map(u64::from).or(shipped.tokens_per_day),
+        budget: over(own, shipped.budget),
         turns_per_minute: turns_per_minute.unwrap_or(shipped.turns_per_minute),
         ..shipped
     };
@@ -47,6 +65,18 @@ pub(super) fn people(section: &Section<'_>) -> RoleLimits {
     RoleLimits {
         guest: of_role(&limits, "guest", for_all(shipped.guest)),
         member: of_role(&limits, "member", for_all(shipped.member)),
+    }
+}
+
+/// The first one's caps, and the second one's where the first has none.
+fn over(first: Budget, second: Budget) -> Budget {
+    let caps = |first: Caps, second: Caps| Caps {
+        tokens: first.tokens.or(second.tokens),
+        cost: first.cost.or(second.cost),
+    };
+    Budget {
+        day: caps(first.day, second.day),
+        month: caps(first.month, second.month),
     }
 }
 
@@ -58,11 +88,26 @@ fn of_role(limits: &Section<'_>, role: &str, others: PersonLimits) -> PersonLimi
     PersonLimits {
         messages_per_minute: count("messages_per_minute", others.messages_per_minute),
         turns_per_minute: count("turns_per_minute", others.turns_per_minute),
-        tokens_per_day: match own.count("tokens_per_day") {
-            Some(tokens) => Some(u64::from(tokens)).filter(|tokens| *tokens > 0),
-            None => others.tokens_per_day,
-        },
+        budget: budget_of_role(&own, others.budget),
         turns_at_once: count("turns_at_once", others.turns_at_once),
+    }
+}
+
+/// A written 0 lifts the limit that counts for everybody.
+fn budget_of_role(own: &Section<'_>, others: Budget) -> Budget {
+    let read = budget(own);
+    let is_written = |name| own.value(name).is_some();
+    let tokens = |name, read: Option<u64>, other| if is_written(name) { read } else { other };
+    let cost = |name, read: Option<Money>, other| if is_written(name) { read } else { other };
+    Budget {
+        day: Caps {
+            tokens: tokens("tokens_per_day", read.day.tokens, others.day.tokens),
+            cost: cost("cost_per_day", read.day.cost, others.day.cost),
+        },
+        month: Caps {
+            tokens: tokens("tokens_per_month", read.month.tokens, others.month.tokens),
+            cost: cost("cost_per_month", read.month.cost, others.month.cost),
+        },
     }
 }
 
@@ -98,10 +143,14 @@ pub(super) fn check_prices(config: &Config, problems: &Problems) {
         })
     });
     let offered: Vec<ModelRef> = offered.collect();
+    let people = &config.access.limits;
+    let counts_for_all = config.budget.has_cost()
+        || people.guest.budget.has_cost()
+        || people.member.budget.has_cost();
     for agent in config
         .agents
         .iter()
-        .filter(|agent| agent.limits.day.cost.is_some())
+        .filter(|agent| counts_for_all || agent.limits.budget.has_cost())
     {
         let own = agent.model.as_ref().unwrap_or(&config.default_model);
         let mut usable = std::iter::once(own).chain(&agent.fallback).chain(&offered);
@@ -114,7 +163,7 @@ pub(super) fn check_prices(config: &Config, problems: &Problems) {
 fn no_price(span: Range<usize>, model: &ModelRef) -> Problem {
     let problem = Problem::new(
         span,
-        format!("`cost_per_day` needs to know what {model} costs"),
+        format!("a limit on money needs to know what {model} costs"),
     )
     .label("this agent may use that model, and the file has no price for it");
     match model {
@@ -155,6 +204,14 @@ fn amount<'a>(value: &'a Value<'_>) -> Option<&'a str> {
         DeValue::Integer(integer) if integer.radix() == 10 => Some(integer.as_str()),
         DeValue::Float(float) => Some(float.as_str()),
         _ => None,
+    }
+}
+
+impl FromStr for Money {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        micros(text).map(Money).ok_or(())
     }
 }
 

@@ -66,7 +66,7 @@ pub use json_schema::json_schema_text;
 pub(crate) use json_schema::{SCHEMA_FILE, is_schema_old};
 pub use log::{Log, LogFile, LogFormat, LogLevel, Rotate};
 pub use peers::PeerGroup;
-pub use people::{People, Person, Who};
+pub use people::{GrantedPerson, People, Person, PersonLines, Who};
 pub use platform::{Answers, PlatformConfig, Quote};
 pub(crate) use problem_list::ListedProblem;
 pub(crate) use report::Severity;
@@ -91,6 +91,8 @@ pub struct Config {
     pub max_running: usize,
     /// The money of all prices and costs.
     pub currency: Currency,
+    /// The most that all agents may spend together: `[limits]`.
+    pub budget: Budget,
     /// Absent section: Telegram is off.
     pub telegram: Option<Telegram>,
     /// Absent section: Discord is off.
@@ -258,14 +260,21 @@ pub struct AgentLimits {
     pub max_minutes: u32,
     /// Input and output. A turn above the limit is stopped before its next model call.
     pub tokens_per_turn: Option<u64>,
-    pub day: DayLimits,
+    pub budget: Budget,
     /// 0 means no limit.
     pub turns_per_minute: u32,
 }
 
-/// Limits from midnight to midnight.
+/// The most that may be spent: from midnight to midnight, and in a calendar month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DayLimits {
+pub struct Budget {
+    pub day: Caps,
+    pub month: Caps,
+}
+
+/// The most tokens and the most money. Absent: no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Caps {
     pub tokens: Option<u64>,
     pub cost: Option<Money>,
 }
@@ -276,7 +285,7 @@ pub struct PersonLimits {
     /// Everything the person sends to the bot: questions, commands, buttons, files.
     pub messages_per_minute: u32,
     pub turns_per_minute: u32,
-    pub tokens_per_day: Option<u64>,
+    pub budget: Budget,
     /// Turns running at the same time, over all places.
     pub turns_at_once: u32,
 }
@@ -332,6 +341,8 @@ pub enum Reasoning {
 #[derive(Debug, Clone)]
 pub struct Access {
     pub owners: Vec<PersonId>,
+    /// The line of `owners` in config.toml, counted from 1.
+    pub owners_line: Option<usize>,
     /// People with ids on several platforms, or with a role: `[people.<name>]`.
     pub people: People,
     pub dms: Dms,
@@ -526,6 +537,7 @@ impl Config {
             switch: Switch::default(),
             max_running: MAX_RUNNING,
             currency: Currency::default(),
+            budget: Budget::default(),
             telegram: None,
             discord: None,
             providers: BTreeMap::new(),
@@ -560,22 +572,32 @@ impl Default for AgentLimits {
             max_steps: 40,
             max_minutes: 30,
             tokens_per_turn: None,
-            day: DayLimits::default(),
+            budget: Budget::default(),
             turns_per_minute: 0,
         }
     }
 }
 
-impl DayLimits {
+impl Caps {
     pub fn is_any(&self) -> bool {
         self.tokens.is_some() || self.cost.is_some()
+    }
+}
+
+impl Budget {
+    pub fn is_any(&self) -> bool {
+        self.day.is_any() || self.month.is_any()
+    }
+
+    pub fn has_cost(&self) -> bool {
+        self.day.cost.is_some() || self.month.cost.is_some()
     }
 }
 
 impl PersonLimits {
     /// Whether turns are counted against the person.
     pub fn has_budget(&self) -> bool {
-        self.tokens_per_day.is_some() || self.turns_per_minute > 0
+        self.budget.is_any() || self.turns_per_minute > 0
     }
 }
 
@@ -586,13 +608,19 @@ impl Default for RoleLimits {
             guest: PersonLimits {
                 messages_per_minute: 10,
                 turns_per_minute: 6,
-                tokens_per_day: Some(500_000),
+                budget: Budget {
+                    day: Caps {
+                        tokens: Some(500_000),
+                        cost: None,
+                    },
+                    month: Caps::default(),
+                },
                 turns_at_once: 2,
             },
             member: PersonLimits {
                 messages_per_minute: 60,
                 turns_per_minute: 0,
-                tokens_per_day: None,
+                budget: Budget::default(),
                 turns_at_once: 8,
             },
         }
@@ -646,6 +674,7 @@ impl Default for Access {
     fn default() -> Self {
         Access {
             owners: Vec::new(),
+            owners_line: None,
             people: People::default(),
             dms: Dms::default(),
             groups: Groups::default(),

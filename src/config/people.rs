@@ -20,18 +20,95 @@ pub struct Person {
     pub agents: BTreeMap<AgentId, Role>,
 }
 
-/// The people that the file names.
+/// Lines of config.toml that fix something about a person, counted from 1.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PersonLines {
+    /// The name of the section.
+    pub section: usize,
+    pub ids: Option<usize>,
+    pub role: Option<usize>,
+    pub agents: BTreeMap<AgentId, usize>,
+}
+
+/// Ids and roles of a person that an owner has granted while the gateway runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantedPerson {
+    pub name: Option<String>,
+    /// At least one; the first stands for the person.
+    pub ids: Vec<PersonId>,
+    pub role: Option<Role>,
+    pub agents: BTreeMap<AgentId, Role>,
+}
+
+/// The people that the file names, and those who were granted something while the gateway runs. The
+/// file's word counts first.
 #[derive(Debug, Clone, Default)]
 pub struct People {
-    /// In file order.
+    /// The file's own, in its order.
+    written: Vec<Arc<Person>>,
+    lines: BTreeMap<String, PersonLines>,
+    /// Those of the file first, in its order.
     all: Vec<Arc<Person>>,
     by_id: BTreeMap<PersonId, Arc<Person>>,
+    /// The number of the grants that are in.
+    revision: i64,
 }
 
 impl People {
-    /// In file order.
+    /// Those of the file first, in its order.
     pub fn all(&self) -> &[Arc<Person>] {
         &self.all
+    }
+
+    /// The file's own table of the person with this id, without grants.
+    pub fn written(&self, id: &PersonId) -> Option<&Arc<Person>> {
+        let has_id = |person: &&Arc<Person>| person.ids.contains(id);
+        self.written.iter().find(has_id)
+    }
+
+    /// Where the file names a person.
+    pub fn lines(&self, name: &str) -> Option<&PersonLines> {
+        self.lines.get(name)
+    }
+
+    pub fn revision(&self) -> i64 {
+        self.revision
+    }
+
+    /// The file's people with these grants, in place of earlier ones.
+    ///
+    /// An id that the file names stays with its table: a grant adds to the table that has its main
+    /// id, and takes no id from another table.
+    #[must_use]
+    pub fn granting(&self, granted: &[GrantedPerson], revision: i64) -> People {
+        let mut people: Vec<Person> = self
+            .written
+            .iter()
+            .map(|person| (**person).clone())
+            .collect();
+        for known in granted {
+            let Some(main) = known.ids.first() else {
+                continue;
+            };
+            let is_free = |id: &&PersonId| self.written(id).is_none();
+            let free = known.ids.iter().filter(is_free).cloned();
+            match people.iter_mut().find(|person| person.ids.contains(main)) {
+                Some(person) => person.grant(known, free),
+                None => people.push(Person {
+                    name: known.name.clone().unwrap_or_else(|| main.to_string()),
+                    ids: free.collect(),
+                    role: known.role,
+                    agents: known.agents.clone(),
+                }),
+            }
+        }
+        let all: People = people.into_iter().collect();
+        People {
+            written: self.written.clone(),
+            lines: self.lines.clone(),
+            revision,
+            ..all
+        }
     }
 
     pub fn of(&self, id: &PersonId) -> Option<&Arc<Person>> {
@@ -54,7 +131,7 @@ impl People {
         self.main_id(one) == self.main_id(other)
     }
 
-    fn named(&self, name: &str) -> Option<&Arc<Person>> {
+    pub fn named(&self, name: &str) -> Option<&Arc<Person>> {
         self.all.iter().find(|person| person.name == name)
     }
 }
@@ -69,13 +146,34 @@ impl FromIterator<Person> for People {
             }
             known.all.push(person);
         }
+        known.written = known.all.clone();
         known
     }
 }
 
-pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> People {
+impl Person {
+    fn grant(&mut self, granted: &GrantedPerson, free: impl Iterator<Item = PersonId>) {
+        for id in free {
+            if !self.ids.contains(&id) {
+                self.ids.push(id);
+            }
+        }
+        self.role = self.role.or(granted.role);
+        for (agent, role) in &granted.agents {
+            self.agents.entry(agent.clone()).or_insert(*role);
+        }
+    }
+}
+
+/// The line of a place in the file, counted from 1.
+pub(super) fn line(source: &str, at: usize) -> usize {
+    let before = source.bytes().take(at);
+    before.filter(|byte| *byte == b'\n').count() + 1
+}
+
+pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents, source: &str) -> People {
     let mut taken: BTreeMap<PersonId, String> = BTreeMap::new();
-    let mut people = Vec::new();
+    let (mut people, mut lines) = (Vec::new(), BTreeMap::new());
     for named in top.named("people") {
         let Some(section) = named.section(&schema::PERSON) else {
             continue;
@@ -93,14 +191,41 @@ pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> People {
                 section.problems.note(taken_id(id, &other));
             }
         }
+        let of_key = |key| {
+            let value = section.value(key)?;
+            Some(line(source, value.span().start))
+        };
+        let agents = with_agents(&section, declared);
+        let on_lines = PersonLines {
+            section: line(source, named.name.span.start),
+            ids: of_key("ids"),
+            role: of_key("role"),
+            agents: agent_lines(&section, source),
+        };
+        lines.insert(name.clone(), on_lines);
         people.push(Person {
             ids: ids.value.into_iter().map(|id| id.value).collect(),
             role: section.choice("role"),
-            agents: with_agents(&section, declared),
+            agents,
             name,
         });
     }
-    people.into_iter().collect()
+    People {
+        lines,
+        ..people.into_iter().collect()
+    }
+}
+
+fn agent_lines(section: &Section<'_>, source: &str) -> BTreeMap<AgentId, usize> {
+    let table = section
+        .value("agents")
+        .and_then(|value| value.get_ref().as_table());
+    let entries = table.into_iter().flat_map(|table| table.iter());
+    let on_line = entries.filter_map(|(key, value)| {
+        let agent = AgentId::parse(key.get_ref()).ok()?;
+        Some((agent, line(source, value.span().start)))
+    });
+    on_line.collect()
 }
 
 /// `agents = { coding = "member" }`.
@@ -260,4 +385,80 @@ fn unknown_who(word: &Spanned<String>, people: &People) -> Problem {
         "{}\na person can also be written as `telegram:12345678`, and a place as /whoami prints it",
         suggest(&word.value, &known)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> PersonId {
+        text.parse().unwrap()
+    }
+
+    fn granted(ids: &[&str], role: Option<Role>, agents: &[(&str, Role)]) -> GrantedPerson {
+        GrantedPerson {
+            name: None,
+            ids: ids.iter().map(|text| id(text)).collect(),
+            role,
+            agents: agents
+                .iter()
+                .map(|(agent, role)| (AgentId::parse(agent).unwrap(), *role))
+                .collect(),
+        }
+    }
+
+    /// Alice has a role in the file, Bob only ids.
+    fn file() -> People {
+        let person = |name: &str, ids: &[&str], role| Person {
+            name: name.into(),
+            ids: ids.iter().map(|text| id(text)).collect(),
+            role,
+            agents: [(AgentId::parse("ops").unwrap(), Role::Guest)].into(),
+        };
+        [
+            person("alice", &["telegram:1"], Some(Role::Member)),
+            person("bob", &["telegram:2"], None),
+        ]
+        .into_iter()
+        .collect()
+    }
+
+    #[test]
+    fn a_grant_adds_to_the_file_and_changes_nothing_in_it() {
+        let grants = [
+            granted(
+                &["telegram:1", "discord:1", "telegram:2"],
+                Some(Role::Owner),
+                &[("ops", Role::Owner), ("dot", Role::Admin)],
+            ),
+            granted(&["telegram:2"], Some(Role::Admin), &[]),
+            granted(&["discord:9", "telegram:9"], Some(Role::Member), &[]),
+        ];
+        let people = file().granting(&grants, 7);
+        let alice = people.of(&id("discord:1")).unwrap();
+        assert_eq!(
+            (alice.name.as_str(), alice.role),
+            ("alice", Some(Role::Member))
+        );
+        let with = |agent: &str| alice.agents.get(&AgentId::parse(agent).unwrap()).copied();
+        assert_eq!(
+            (with("ops"), with("dot")),
+            (Some(Role::Guest), Some(Role::Admin))
+        );
+        assert!(
+            !people.is_same(&id("telegram:1"), &id("telegram:2")),
+            "Bob stays himself"
+        );
+        assert_eq!(
+            people.of(&id("telegram:2")).unwrap().role,
+            Some(Role::Admin)
+        );
+        assert_eq!(people.main_id(&id("telegram:9")), &id("discord:9"));
+        assert_eq!((people.revision(), people.all().len()), (7, 3));
+        // Grants taken back leave the file as it was.
+        let people = people.granting(&[], 8);
+        assert_eq!(people.all().len(), 2);
+        assert_eq!(people.of(&id("telegram:2")).unwrap().role, None);
+        assert!(people.of(&id("discord:1")).is_none());
+    }
 }

@@ -16,12 +16,13 @@ use crate::domain::nearest;
 /// place.
 const SECRET_KEYS: [&str; 3] = ["token", "api_key", "proxy"];
 /// Keys that sound secret, but are numbers of tokens.
-const COUNTED_KEYS: [&str; 5] = [
+const COUNTED_KEYS: [&str; 6] = [
     "max_tokens",
     "context_tokens",
     "recall_tokens",
     "tokens_per_turn",
     "tokens_per_day",
+    "tokens_per_month",
 ];
 
 /// The text with asterisks for secrets. The length stays the same, so every span still fits.

@@ -148,6 +148,7 @@ pub(super) const TOP: Shape = Shape {
         default("switch", r#""separate""#).word::<Switch>(),
         default("max_running", "1024").kind(Kind::AtLeast(1)),
         default("currency", r#""EUR""#),
+        nothing("limits", "[limits]"),
         nothing("telegram", "[telegram]"),
         nothing("discord", "[discord]"),
         nothing("providers", "[providers.openai]"),
@@ -161,6 +162,16 @@ pub(super) const TOP: Shape = Shape {
         nothing("risk_profiles", "[risk_profiles.careful]"),
         nothing("shared_paths", "[shared_paths.handbook]"),
         nothing("peer_groups", "[peer_groups.desk]"),
+    ],
+};
+
+pub(super) const HOUSE_LIMITS: Shape = Shape {
+    name: "[limits]",
+    keys: &[
+        default("tokens_per_day", "5_000_000"),
+        default("cost_per_day", "10.0").kind(Kind::Money),
+        default("tokens_per_month", "50_000_000"),
+        default("cost_per_month", "100.0").kind(Kind::Money),
     ],
 };
 
@@ -297,6 +308,9 @@ pub(super) const PEOPLE_LIMITS: Shape = Shape {
     name: "`limits`",
     keys: &[
         default("tokens_per_day", "200_000"),
+        default("cost_per_day", "0.5").kind(Kind::Money),
+        default("tokens_per_month", "2_000_000"),
+        default("cost_per_month", "5.0").kind(Kind::Money),
         default("turns_per_minute", "10"),
         nothing("guest", "{ messages_per_minute = 10, turns_at_once = 2 }"),
         nothing("member", "{ messages_per_minute = 60, turns_at_once = 8 }"),
@@ -309,6 +323,9 @@ pub(super) const ROLE_LIMITS: Shape = Shape {
         default("messages_per_minute", "10"),
         default("turns_per_minute", "6"),
         default("tokens_per_day", "500_000"),
+        default("cost_per_day", "0.5").kind(Kind::Money),
+        default("tokens_per_month", "5_000_000"),
+        default("cost_per_month", "5.0").kind(Kind::Money),
         default("turns_at_once", "2"),
     ],
 };
@@ -448,6 +465,8 @@ pub(super) const AGENT_LIMITS: Shape = Shape {
         default("tokens_per_turn", "500_000"),
         default("tokens_per_day", "1_000_000"),
         default("cost_per_day", "5.0").kind(Kind::Money),
+        default("tokens_per_month", "20_000_000"),
+        default("cost_per_month", "50.0").kind(Kind::Money),
         default("turns_per_minute", "20"),
     ],
 };
@@ -472,6 +491,7 @@ pub(super) const BINDING: Shape = Shape {
 /// `*` is any name, `|` separates several places, and a list stands for each of its items.
 pub const PLACES: &[(&str, &Shape)] = &[
     ("", &TOP),
+    ("limits", &HOUSE_LIMITS),
     ("telegram", &TELEGRAM),
     ("telegram.webhook", &WEBHOOK),
     ("telegram.limits", &LIMITS),

@@ -158,7 +158,8 @@ impl Settings {
         let numbers = [
             ("messages_per_minute", u64::from(limits.messages_per_minute)),
             ("turns_per_minute", u64::from(limits.turns_per_minute)),
-            ("tokens_per_day", limits.tokens_per_day.unwrap_or(0)),
+            ("tokens_per_day", limits.budget.day.tokens.unwrap_or(0)),
+            ("tokens_per_month", limits.budget.month.tokens.unwrap_or(0)),
             ("turns_at_once", u64::from(limits.turns_at_once)),
         ];
         for (name, number) in numbers {

@@ -19,7 +19,7 @@ pub(crate) enum Which {
 
 /// A row given up. Its text is still in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Undelivered {
+pub(crate) struct Undelivered {
     pub id: i64,
     pub place: SessionKey,
     pub kind: String,

@@ -25,6 +25,8 @@ pub(super) struct Received {
     pub(super) accepted: Accepted,
     /// Whether the writer is a member, if seen when the message was stored.
     pub(super) is_paired: Option<bool>,
+    /// The number of the grants to people, if seen when the message was stored.
+    pub(super) grants: Option<i64>,
     arrived: Arrived,
     /// Whether the person may speak, once decided.
     verdict: Option<Verdict>,
@@ -42,6 +44,7 @@ impl Received {
         Received {
             accepted,
             is_paired: None,
+            grants: None,
             arrived,
             verdict: None,
             guard: Some(guard),

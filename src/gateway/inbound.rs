@@ -14,6 +14,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::GatewayState;
 use super::decide::{Received, decide};
+use super::grants;
 use super::guests::{self, Guests};
 use super::person_pace::{Pace, Sent};
 use super::reactions;
@@ -68,6 +69,7 @@ async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sende
             accepted, renamed, ..
         },
         is_paired,
+        grants,
         to_send,
         moves,
         deleted,
@@ -98,6 +100,7 @@ async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sende
     for (accepted, guard) in guarded {
         let mut in_hand = Received::new(accepted, Arrived::Now, guard);
         in_hand.is_paired = is_paired;
+        in_hand.grants = grants;
         look_at(state, in_hand).await;
         answer_kept(state, guests::settle_if_due(state).await).await;
     }
@@ -153,6 +156,10 @@ pub(super) async fn give_up(
 }
 
 async fn handle(state: &GatewayState, in_hand: &mut Received) -> Result<(), StoreError> {
+    if grants::follow(state, in_hand.grants).await? {
+        // Another id of the person may be a member.
+        in_hand.is_paired = None;
+    }
     if reacts_too_fast(state, in_hand) {
         return replies::refuse_pace(state, &in_hand.accepted, None).await;
     }

@@ -5,6 +5,7 @@ mod cleaning;
 mod decide;
 mod deletions;
 mod generated_secrets;
+mod grants;
 mod group_migration;
 mod guests;
 mod ignored;
@@ -111,6 +112,8 @@ struct GatewayState {
     pin_ends: PinEnds,
     guests: Guests,
     ignored: Ignored,
+    /// Held while the snapshot is replaced, so that a reload and a grant do not undo each other.
+    replacing: tokio::sync::Mutex<()>,
     /// How much people may send in a minute.
     paces: watch::Sender<Arc<PersonPaces>>,
     /// Counts what has no answer yet: messages, subagents and sends.
@@ -162,6 +165,7 @@ impl GatewayState {
             pin_ends: PinEnds::default(),
             guests: Guests::default(),
             ignored: Ignored::default(),
+            replacing: tokio::sync::Mutex::default(),
             paces: watch::Sender::new(paces),
             work,
             stop,
@@ -273,6 +277,7 @@ impl Gateway {
         let links = tenants::stop_leading_all(home.path(), &db).await;
         or_go_on("folders of renamed agents", links)?;
         let (registry, agent_rows) = checked.registry(&home, &db).await?;
+        let checked = checked.with_grants(&db).await?;
         clear_results(&home, &registry).await;
         let (config, table) = (checked.config.clone(), checked.table.clone());
         let snapshots = Snapshots::new(Snapshot::new(config, table, Arc::new(registry)));

@@ -192,6 +192,8 @@ impl Reloader {
         }
         let services = &self.state.services;
         let (registry, _) = checked.registry(&self.home, &services.db).await?;
+        let _replacing = self.state.replacing.lock().await;
+        let checked = checked.with_grants(&services.db).await?;
         let before = services.snapshots.current();
         let next = Snapshot::after(&before, &checked, Arc::new(registry));
         let access = &next.config.access;

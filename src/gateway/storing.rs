@@ -11,7 +11,7 @@ use super::GatewayState;
 use super::deletions::{self, Deleted, Deletions};
 use super::group_migration::{self, Move};
 use super::topics::{self, OpenPlaces, Rows};
-use crate::access::people;
+use crate::access::{grants, people};
 use crate::answering::broken;
 use crate::channels::{Batch, Text};
 use crate::clock::now_ms;
@@ -30,6 +30,8 @@ pub(super) struct Taken {
     /// Whether the writer of a lone message is a member. In a larger batch an earlier message may
     /// change this for a later message.
     pub(super) is_paired: Option<bool>,
+    /// The number of the grants to people when the batch was stored.
+    pub(super) grants: Option<i64>,
     /// Outbox rows to send: those of topics open for messages again, and apologies.
     pub(super) to_send: Rows,
     pub(super) moves: Vec<(Moved, Followed)>,
@@ -95,6 +97,7 @@ impl Arrivals {
             }
             _ => None,
         };
+        let grants = grants::revision(tx)?;
         let to_send = topics::retry(tx, &stored.reopened, now_ms())?;
         // After the messages, because they may be older than the move of their group.
         let follow = |known: &Moved| known.write(tx).map(|followed| (known.clone(), followed));
@@ -106,6 +109,7 @@ impl Arrivals {
         Ok(Taken {
             stored,
             is_paired,
+            grants: Some(grants),
             to_send,
             moves,
             deleted,

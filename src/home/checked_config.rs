@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::folder::Home;
 use super::registry::registry;
+use crate::access::grants;
 use crate::agents::files::outside;
 use crate::agents::{AgentRows, Registry, check_personalities, skills};
-use crate::config::{self, Config, Draft, LoadError, Report, Secrets};
+use crate::config::{self, Access, Config, Draft, LoadError, People, Report, Secrets};
 use crate::routing::Table;
 use crate::storage::{Db, StoreError};
 use crate::tools::{self, policy};
@@ -37,12 +38,34 @@ impl CheckedConfig {
         })
     }
 
+    /// The same with the ids and roles that owners have granted while the gateway ran.
+    pub async fn with_grants(self, db: &Db) -> Result<Self, StoreError> {
+        let people = self.config.access.people.clone();
+        let people = db
+            .read(move |connection| grants::people(connection, &people))
+            .await?;
+        Ok(CheckedConfig {
+            config: Arc::new(with_people(&self.config, people)),
+            table: self.table,
+        })
+    }
+
     pub async fn registry(
         &self,
         home: &Home,
         db: &Db,
     ) -> Result<(Registry, AgentRows), StoreError> {
         registry(&self.config, home.path(), db).await
+    }
+}
+
+pub(super) fn with_people(config: &Config, people: People) -> Config {
+    Config {
+        access: Access {
+            people,
+            ..config.access.clone()
+        },
+        ..config.clone()
     }
 }
 

@@ -177,7 +177,7 @@ impl House<'_> {
             return found;
         }
         let limits = self.config.access.limits.guest;
-        if limits.tokens_per_day.is_none() || limits.messages_per_minute == 0 {
+        if limits.budget.day.tokens.is_none() || limits.messages_per_minute == 0 {
             found.push(Exposure {
                 level: Level::Warning,
                 check: "guest-limits",
@@ -187,7 +187,7 @@ impl House<'_> {
             });
         }
         for agent in &self.config.agents {
-            if agent.limits.day.is_any() || self.doors_of(&agent.id).is_empty() {
+            if agent.limits.budget.is_any() || self.doors_of(&agent.id).is_empty() {
                 continue;
             }
             found.push(Exposure {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::checked_config::CheckedConfig;
+use super::checked_config::{CheckedConfig, with_people};
 use crate::agents::{Agent, Registry};
-use crate::config::Config;
+use crate::config::{Config, People};
 use crate::domain::AgentUid;
 use crate::models::Models;
 use crate::routing::{Route, Table};
@@ -41,6 +41,16 @@ impl Snapshot {
             table,
             registry,
             models: before.models.clone(),
+        }
+    }
+
+    /// The same with other grants to people.
+    pub fn with_people(&self, people: People) -> Self {
+        Snapshot {
+            config: Arc::new(with_people(&self.config, people)),
+            table: self.table.clone(),
+            registry: self.registry.clone(),
+            models: self.models.clone(),
         }
     }
 

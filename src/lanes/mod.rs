@@ -222,8 +222,8 @@ impl Sessions {
         self.answering.admission().model(place, agent).await
     }
 
-    /// The limit of the day that the person's next turn with the agent would meet.
-    pub(crate) async fn over_today(
+    /// The limit that the person's next turn with the agent would meet.
+    pub(crate) async fn over_now(
         &self,
         snapshot: &Snapshot,
         agent: &Agent,
@@ -231,7 +231,7 @@ impl Sessions {
         role: Role,
     ) -> Result<Option<Over>, StoreError> {
         let budgets = self.answering.budgets();
-        budgets.over_today(snapshot, agent, person, role).await
+        budgets.over_now(snapshot, agent, person, role).await
     }
 
     /// Who paused an agent, if it is paused.

@@ -24,6 +24,7 @@ use crate::records::view::View;
 use crate::storage::{Db, StoreError};
 use crate::tools::Withheld;
 use crate::tools::policy::Refusal;
+use crate::turn::budget::{Span, Spent};
 
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Abilities {
@@ -86,6 +87,8 @@ pub(crate) struct Budget {
     pub(crate) most: Option<Value>,
     /// Of a limit of the day.
     pub(crate) spent_today: Option<Value>,
+    /// Of a limit of the month.
+    pub(crate) spent_this_month: Option<Value>,
     pub(crate) source: Source,
     pub(crate) line: Option<usize>,
     /// The other setting that decides.
@@ -242,19 +245,15 @@ async fn budgets(
     let person = config.access.people.main_id(&asker.person).clone();
     let uid = agent.uid;
     let sums = move |connection: &Connection| {
-        let now = now_ms();
+        let spender = |spender| SpentSoFar::of(connection, &spender, now_ms());
         Ok((
-            ledger::today(connection, &Spender::Agent(uid), now)?,
-            ledger::today(connection, &Spender::Person(person), now)?,
+            spender(Spender::Agent(uid))?,
+            spender(Spender::Person(person))?,
+            spender(Spender::House)?,
         ))
     };
-    let (of_agent, of_person) = db.read(sums).await?;
-    let section = format!("agents.{}.limits", agent.id);
-    let mut all = limits(settings, &section, |name| match name {
-        "tokens_per_day" => Some(json!(of_agent.tokens)),
-        "cost_per_day" => Some(json!(of_agent.cost.to_string())),
-        _ => None,
-    });
+    let (of_agent, of_person, of_house) = db.read(sums).await?;
+    let mut all = limits(settings, &format!("agents.{}.limits", agent.id), &of_agent);
     let role = match asker.role {
         Role::Guest => Some("guest"),
         Role::Member | Role::Admin => Some("member"),
@@ -262,30 +261,57 @@ async fn budgets(
     };
     if let Some(role) = role {
         let section = format!("access.limits.{role}");
-        all.extend(limits(settings, &section, |name| {
-            (name == "tokens_per_day").then(|| json!(of_person.tokens))
-        }));
+        all.extend(limits(settings, &section, &of_person));
     }
+    all.extend(limits(settings, "limits", &of_house));
     Ok(all)
 }
 
-fn limits(
-    settings: &Settings,
-    section: &str,
-    spent: impl Fn(&str) -> Option<Value>,
-) -> Vec<Budget> {
+/// What one spender has spent.
+struct SpentSoFar {
+    day: Spent,
+    month: Spent,
+}
+
+impl SpentSoFar {
+    fn of(connection: &Connection, spender: &Spender, now: i64) -> rusqlite::Result<Self> {
+        let spent = |span| ledger::sum(connection, spender, span, now).map(|sum| sum.spent);
+        Ok(SpentSoFar {
+            day: spent(Span::Day)?,
+            month: spent(Span::Month)?,
+        })
+    }
+
+    /// What is spent of the limit with this key.
+    fn against(&self, key: &str) -> (Option<Value>, Option<Value>) {
+        let cost = |spent: Spent| Some(json!(spent.cost.to_string()));
+        match key.rsplit('.').next().unwrap_or_default() {
+            "tokens_per_day" => (Some(json!(self.day.tokens)), None),
+            "cost_per_day" => (cost(self.day), None),
+            "tokens_per_month" => (None, Some(json!(self.month.tokens))),
+            "cost_per_month" => (None, cost(self.month)),
+            _ => (None, None),
+        }
+    }
+}
+
+fn limits(settings: &Settings, section: &str, spent: &SpentSoFar) -> Vec<Budget> {
     let found = settings.below(section).unwrap_or_default();
-    let budget = |setting: &&Setting| Budget {
-        limit: setting.key.clone(),
-        // 0 is no limit.
-        most: setting
-            .value
-            .clone()
-            .filter(|most| most.as_f64() != Some(0.0)),
-        spent_today: spent(setting.key.rsplit('.').next().unwrap_or_default()),
-        source: setting.source,
-        line: setting.line,
-        from: setting.from.clone(),
+    let budget = |setting: &&Setting| {
+        let (spent_today, spent_this_month) = spent.against(&setting.key);
+        Budget {
+            limit: setting.key.clone(),
+            // 0 is no limit.
+            most: setting
+                .value
+                .clone()
+                .filter(|most| most.as_f64() != Some(0.0)),
+            spent_today,
+            spent_this_month,
+            source: setting.source,
+            line: setting.line,
+            from: setting.from.clone(),
+        }
     };
     found.iter().map(budget).collect()
 }

@@ -7,12 +7,15 @@
 
 pub(crate) mod abilities;
 mod agents;
+pub(crate) mod budgets;
 pub(crate) mod finding_places;
 mod forgetting;
 pub(crate) mod house;
+pub(crate) mod known_people;
 mod letters;
 pub(crate) mod named;
 pub(crate) mod names;
+pub(crate) mod people;
 pub(crate) mod places;
 mod pulse;
 mod reload;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::Connection;
 
 use super::named::Named;
-use crate::access::people;
+use crate::access::{grants, people};
 use crate::agents::shown_name;
 use crate::config::{Config, People};
 use crate::domain::{AgentId, PersonId, SessionKey, nearest};
@@ -29,10 +29,14 @@ impl Names {
         let agents = config
             .map(|config| config.agents.as_slice())
             .unwrap_or_default();
+        let written = config
+            .map(|config| config.access.people.clone())
+            .unwrap_or_default();
+        let declared = db
+            .read(move |connection| grants::people(connection, &written))
+            .await?;
         Ok(Names {
-            declared: config
-                .map(|config| config.access.people.clone())
-                .unwrap_or_default(),
+            declared,
             agents: agents
                 .iter()
                 .map(|agent| (agent.id.to_string(), shown_name(agent)))

@@ -1,20 +1,25 @@
 //! The state of the house: platforms, agents, work, money, config, errors.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
+use super::budgets::{self, Account, Holder};
 use super::work::{self, Listed, ListedStage};
 use super::{Live, Operations, Refusal};
+use crate::agents::Agent;
 use crate::channels::Hearing;
 use crate::clock::now_ms;
 use crate::config::Money;
 use crate::delivery::outbox;
 use crate::domain::{AgentId, Platform, SessionKey};
 use crate::records::ledger::{self, Spender};
+use crate::records::pauses::{self, Work};
 use crate::records::turn_log;
 use crate::tenants::health::{self, Health, Patient, State};
+use crate::turn::budget::Span;
 
 /// How many of the newest errors are shown.
 const ERRORS_SHOWN: u32 = 5;
@@ -27,6 +32,10 @@ pub(crate) struct Status {
     /// None where no gateway runs.
     pub(crate) gateway: Option<GatewayState>,
     pub(crate) agents: Vec<AgentState>,
+    /// The limits of the house and of agents.
+    pub(crate) limits: Vec<Account>,
+    /// Since when and by whom background work is paused.
+    pub(crate) paused: Option<(i64, String)>,
     /// Turns under way and waiting messages.
     pub(crate) work: Vec<Listed>,
     pub(crate) letters: Letters,
@@ -103,6 +112,8 @@ pub(crate) struct AgentState {
     pub(crate) cost_today: Money,
     pub(crate) tokens_per_day: Option<u64>,
     pub(crate) cost_per_day: Option<Money>,
+    /// A limit of the day or the month has nothing left.
+    pub(crate) is_over: bool,
     /// The last turn without an answer.
     pub(crate) last_error: Option<(i64, String)>,
 }
@@ -156,22 +167,30 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
         .collect();
     let live = operations.live.as_ref();
     let under_way = live.map_or_else(HashMap::new, |live| live.sessions.under_way());
-    let table = snapshot.table.clone();
+    let (table, config) = (snapshot.table.clone(), snapshot.config.clone());
     let read = move |connection: &Connection| {
+        let limits = budgets::of_house(connection, &config, now)?;
+        let paused = pauses::get(connection, Work::Background)?;
         let health = health::of(connection, &patients, &table, &under_way, now)?;
-        let state = |agent: &std::sync::Arc<crate::agents::Agent>| {
+        let state = |agent: &Arc<Agent>| {
             let spent = ledger::today(connection, &Spender::Agent(agent.uid), now)?;
-            let own = running.iter().filter(|work| {
+            let own = || {
+                let is_own = |limit: &&Account| limit.holder == Holder::Agent(agent.id.clone());
+                limits.iter().filter(is_own)
+            };
+            let today = own().find(|limit| limit.span == Span::Day);
+            let turns = running.iter().filter(|work| {
                 work.stage == ListedStage::Running && work.agent.as_ref() == Some(&agent.id)
             });
             Ok(AgentState {
                 id: agent.id.clone(),
-                running: own.count(),
+                running: turns.count(),
                 condition: Condition::of(&health, &agent.id),
                 tokens_today: spent.tokens,
                 cost_today: spent.cost,
-                tokens_per_day: agent.limits.day.tokens,
-                cost_per_day: agent.limits.day.cost,
+                tokens_per_day: today.and_then(|today| today.caps.tokens),
+                cost_per_day: today.and_then(|today| today.caps.cost),
+                is_over: own().any(Account::is_over),
                 last_error: turn_log::last_error(connection, agent.uid)?,
             })
         };
@@ -179,35 +198,43 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
             .iter()
             .map(state)
             .collect::<rusqlite::Result<Vec<_>>>()?;
-        let errors = turn_log::errors(connection, now - ERRORS_SINCE_MS, ERRORS_SHOWN)?;
-        let errors: Vec<ErrorSeen> = errors
-            .into_iter()
-            .map(|error| ErrorSeen {
-                at: error.at,
-                agent: agents
-                    .iter()
-                    .find(|agent| agent.uid.to_string() == error.agent)
-                    .map(|agent| agent.id.clone()),
-                place: error.place.parse().ok(),
-                reason: error.reason,
-            })
-            .collect();
+        let errors = errors(connection, &agents, now)?;
         let troubles = outbox::troubles(connection, now)?;
         let letters = Letters {
             slow: troubles.waiting,
             failed: troubles.failed,
         };
-        Ok((states, errors, letters))
+        Ok((states, limits, paused, errors, letters))
     };
-    let (agents, errors, letters) = operations.db.read(read).await?;
+    let (agents, limits, paused, errors, letters) = operations.db.read(read).await?;
     Ok(Status {
         at: now,
         gateway,
         agents,
+        limits,
+        paused: paused.map(|by| (by.at, by.name.unwrap_or(by.id))),
         work,
         letters,
         errors,
     })
+}
+
+fn errors(
+    connection: &Connection,
+    agents: &[Arc<Agent>],
+    now: i64,
+) -> rusqlite::Result<Vec<ErrorSeen>> {
+    let errors = turn_log::errors(connection, now - ERRORS_SINCE_MS, ERRORS_SHOWN)?;
+    let errors = errors.into_iter().map(|error| ErrorSeen {
+        at: error.at,
+        agent: agents
+            .iter()
+            .find(|agent| agent.uid.to_string() == error.agent)
+            .map(|agent| agent.id.clone()),
+        place: error.place.parse().ok(),
+        reason: error.reason,
+    });
+    Ok(errors.collect())
 }
 
 fn gateway(operations: &Operations, live: &Live) -> GatewayState {

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Transaction, params};
 
+use crate::access::grants::Grantor;
 use crate::domain::{AgentId, Inbound, PersonId, SessionKey};
 use crate::routing::places;
 
@@ -30,6 +31,16 @@ impl Actor {
         Actor::Person {
             id: inbound.origin.person.clone(),
             name: inbound.person_name.clone(),
+        }
+    }
+
+    /// As grants name the actor: the id, and the name.
+    pub(crate) fn grantor(&self, at: i64) -> Grantor {
+        let (id, name) = self.columns();
+        Grantor {
+            id,
+            name: name.filter(|name| !name.is_empty()).map(str::to_owned),
+            at,
         }
     }
 
@@ -78,6 +89,18 @@ pub(crate) enum Action {
     Drop,
     /// Delivery switched off or on in a place.
     Deliver,
+    /// A person has another role, with all agents or with one.
+    Role,
+    /// An id was linked to a person.
+    Link,
+    /// A person was added with ids and a name.
+    AddPerson,
+    /// Everything granted to a person was taken back.
+    RemovePerson,
+    /// A limit was raised for a day or a month.
+    Allow,
+    Pause,
+    Resume,
 }
 
 impl Action {
@@ -111,6 +134,13 @@ impl Action {
             Action::Retry => "retry",
             Action::Drop => "drop",
             Action::Deliver => "deliver",
+            Action::Role => "role",
+            Action::Link => "link",
+            Action::AddPerson => "person add",
+            Action::RemovePerson => "person remove",
+            Action::Allow => "allow",
+            Action::Pause => "pause",
+            Action::Resume => "resume",
         }
     }
 }

@@ -1,27 +1,30 @@
-//! Spending by day: the `spending`, `budgets` and `budget_notices` tables.
+//! Spending by day and by month: the `spending`, `budgets`, `month_budgets` and `budget_notices`
+//! tables.
 //!
 //! Every written model call is booked at once, not at the end of the turn, so killed and failed
 //! turns count too.
 
-use chrono::{Local, NaiveDate};
+use chrono::{Local, Months, NaiveDate};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::config::{Money, Price};
 use crate::domain::{AgentUid, PersonId, SessionKey};
 use crate::models::Usage;
 use crate::routing::places::{self, Twin};
-use crate::turn::budget::{self, Spent};
+use crate::turn::budget::{self, Span, Spent, Whose};
 
 /// Days of spending to keep.
 const KEPT_DAYS: u64 = 400;
 /// Days of sums to keep. Only the sum of today counts, but the clock may be wrong about the day.
 const KEPT_SUM_DAYS: u64 = 14;
 
-/// A spender with daily sums.
+/// A spender with sums by day and by month.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Spender {
     Agent(AgentUid),
     Person(PersonId),
+    /// All agents together.
+    House,
 }
 
 impl Spender {
@@ -29,6 +32,7 @@ impl Spender {
         match self {
             Spender::Agent(uid) => format!("agent:{uid}"),
             Spender::Person(person) => format!("person:{person}"),
+            Spender::House => "house".to_owned(),
         }
     }
 }
@@ -53,30 +57,106 @@ impl Spending {
     }
 }
 
-/// The sums of today, including the new entry.
+/// A spender's sum of a day or a month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Today {
-    pub(crate) agent: Spent,
-    pub(crate) person: Spent,
-    /// The owners know that the agent has little left.
-    pub(crate) warned: bool,
+pub(crate) struct Sum {
+    pub(crate) spent: Spent,
+    /// What an owner has allowed besides the limit.
+    pub(crate) more: Spent,
+    /// What the owners were told about it.
+    pub(crate) warned: Warned,
 }
 
-pub(crate) fn spend(
-    tx: &Transaction<'_>,
-    spending: &Spending,
-    now: i64,
-) -> rusqlite::Result<Today> {
-    let day = budget::day(&Local, now);
-    add_up(tx, spending, day, now)?;
-    let (agent, warned) = count(tx, &Spender::Agent(spending.agent), spending, day)?;
-    let (person, _) = count(tx, &Spender::Person(spending.person.clone()), spending, day)?;
-    Ok(Today {
-        agent,
-        person,
-        warned,
+/// What the owners were told about a spender's sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Warned {
+    #[default]
+    Nothing,
+    LittleLeft,
+    NothingLeft,
+}
+
+impl Warned {
+    fn number(self) -> i64 {
+        match self {
+            Warned::Nothing => 0,
+            Warned::LittleLeft => 1,
+            Warned::NothingLeft => 2,
+        }
+    }
+
+    fn of(number: i64) -> Self {
+        match number {
+            0 => Warned::Nothing,
+            1 => Warned::LittleLeft,
+            _ => Warned::NothingLeft,
+        }
+    }
+}
+
+/// The sums of everybody that an entry counts for, including the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Sums {
+    agent: [Sum; 2],
+    person: [Sum; 2],
+    house: [Sum; 2],
+}
+
+impl Sums {
+    pub(crate) fn of(&self, whose: Whose, span: Span) -> Sum {
+        let sums = match whose {
+            Whose::Agents => &self.agent,
+            Whose::Persons => &self.person,
+            Whose::House => &self.house,
+        };
+        match span {
+            Span::Day => sums[0],
+            Span::Month => sums[1],
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_person(today: Sum) -> Self {
+        Sums {
+            person: [today, Sum::default()],
+            ..Sums::default()
+        }
+    }
+}
+
+pub(crate) fn spend(tx: &Transaction<'_>, spending: &Spending, now: i64) -> rusqlite::Result<Sums> {
+    add_up(tx, spending, budget::day(&Local, now), now)?;
+    let sums = |spender: &Spender| -> rusqlite::Result<[Sum; 2]> {
+        Ok([
+            count(tx, spender, spending, Span::Day, now)?,
+            count(tx, spender, spending, Span::Month, now)?,
+        ])
+    };
+    Ok(Sums {
+        agent: sums(&Spender::Agent(spending.agent))?,
+        person: sums(&Spender::Person(spending.person.clone()))?,
+        house: sums(&Spender::House)?,
     })
 }
+
+/// The table of a span, and its column for the day or the month.
+fn table(span: Span) -> (&'static str, &'static str) {
+    match span {
+        Span::Day => ("budgets", "day"),
+        Span::Month => ("month_budgets", "month"),
+    }
+}
+
+/// The day or month of a moment, as its table has it.
+fn period(span: Span, now: i64) -> String {
+    let begin = span.begin(&Local, now);
+    match span {
+        Span::Day => begin.to_string(),
+        Span::Month => begin.format("%Y-%m").to_string(),
+    }
+}
+
+const SUM: &str = "tokens, cost_micros, more_tokens, more_cost_micros, warned";
 
 fn add_up(
     tx: &Transaction<'_>,
@@ -121,28 +201,37 @@ fn count(
     tx: &Transaction<'_>,
     spender: &Spender,
     spending: &Spending,
-    day: NaiveDate,
-) -> rusqlite::Result<(Spent, bool)> {
+    span: Span,
+    now: i64,
+) -> rusqlite::Result<Sum> {
     let (tokens, cost) = (
         budget::tokens(spending.usage),
         spending.cost().unwrap_or_default(),
     );
-    tx.prepare_cached(
-        "INSERT INTO budgets (day, spender, tokens, cost_micros) VALUES (?1, ?2, ?3, ?4)
+    let (table, column) = table(span);
+    tx.prepare_cached(&format!(
+        "INSERT INTO {table} ({column}, spender, tokens, cost_micros) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost_micros = cost_micros + excluded.cost_micros
-         RETURNING tokens, cost_micros, warned",
-    )?
-    .query_row(params![day.to_string(), spender.text(), tokens.cast_signed(), cost.0.cast_signed()], sums)
+         RETURNING {SUM}"
+    ))?
+    .query_row(
+        params![period(span, now), spender.text(), tokens.cast_signed(), cost.0.cast_signed()],
+        read_sum,
+    )
 }
 
-fn sums(row: &Row<'_>) -> rusqlite::Result<(Spent, bool)> {
-    Ok((
-        Spent {
-            tokens: unsigned(row, 0)?,
-            cost: Money(unsigned(row, 1)?),
-        },
-        row.get(2)?,
-    ))
+fn read_sum(row: &Row<'_>) -> rusqlite::Result<Sum> {
+    let amount = |column| -> rusqlite::Result<Spent> {
+        Ok(Spent {
+            tokens: unsigned(row, column)?,
+            cost: Money(unsigned(row, column + 1)?),
+        })
+    };
+    Ok(Sum {
+        spent: amount(0)?,
+        more: amount(2)?,
+        warned: Warned::of(row.get(4)?),
+    })
 }
 
 fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -150,8 +239,24 @@ fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
         .map(|number| u64::try_from(number).unwrap_or(0))
 }
 
-const TODAY: &str =
-    "SELECT tokens, cost_micros, warned FROM budgets WHERE day = ?1 AND spender = ?2";
+fn sum_query(span: Span) -> String {
+    let (table, column) = table(span);
+    format!("SELECT {SUM} FROM {table} WHERE {column} = ?1 AND spender = ?2")
+}
+
+/// A spender's sum of today or of this month.
+pub(crate) fn sum(
+    connection: &Connection,
+    spender: &Spender,
+    span: Span,
+    now: i64,
+) -> rusqlite::Result<Sum> {
+    let mut statement = connection.prepare_cached(&sum_query(span))?;
+    let found = statement
+        .query_row(params![period(span, now), spender.text()], read_sum)
+        .optional()?;
+    Ok(found.unwrap_or_default())
+}
 
 /// The spending of today.
 pub(crate) fn today(
@@ -159,25 +264,78 @@ pub(crate) fn today(
     spender: &Spender,
     now: i64,
 ) -> rusqlite::Result<Spent> {
-    let mut statement = connection.prepare_cached(TODAY)?;
-    let found = statement
-        .query_row(
-            params![budget::day(&Local, now).to_string(), spender.text()],
-            sums,
-        )
-        .optional()?;
-    Ok(found.map(|(spent, _)| spent).unwrap_or_default())
+    Ok(sum(connection, spender, Span::Day, now)?.spent)
 }
 
-/// True once a day: then the owners are told that the agent has little left.
-pub(crate) fn warn(tx: &Transaction<'_>, agent: AgentUid, now: i64) -> rusqlite::Result<bool> {
-    let mut statement = tx.prepare_cached(
-        "UPDATE budgets SET warned = 1 WHERE day = ?1 AND spender = ?2 AND warned = 0",
-    )?;
-    Ok(statement.execute(params![
-        budget::day(&Local, now).to_string(),
-        Spender::Agent(agent).text()
-    ])? == 1)
+/// True once in a span for each of the two words: then the owners are told.
+pub(crate) fn warn(
+    tx: &Transaction<'_>,
+    (spender, span): (&Spender, Span),
+    told: Warned,
+    now: i64,
+) -> rusqlite::Result<bool> {
+    let (table, column) = table(span);
+    let mut statement = tx.prepare_cached(&format!(
+        "UPDATE {table} SET warned = ?3 WHERE {column} = ?1 AND spender = ?2 AND warned < ?3"
+    ))?;
+    Ok(statement.execute(params![period(span, now), spender.text(), told.number()])? == 1)
+}
+
+/// Raises a limit for the span of now. Owners and places are told anew when the new limit is near.
+pub(crate) fn allow(
+    tx: &Transaction<'_>,
+    spender: &Spender,
+    span: Span,
+    more: Spent,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let (table, column) = table(span);
+    tx.prepare_cached(&format!(
+        "INSERT INTO {table} ({column}, spender, more_tokens, more_cost_micros) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT DO UPDATE SET more_tokens = more_tokens + excluded.more_tokens,
+             more_cost_micros = more_cost_micros + excluded.more_cost_micros, warned = 0"
+    ))?
+    .execute(params![
+        period(span, now),
+        spender.text(),
+        more.tokens.cast_signed(),
+        more.cost.0.cast_signed()
+    ])?;
+    tx.execute(
+        "DELETE FROM budget_notices WHERE spender = ?1",
+        [spender.text()],
+    )
+    .map(drop)
+}
+
+/// Adds the sums of an id to those of the person it was linked to, so that linking frees no budget.
+pub(crate) fn link(
+    tx: &Transaction<'_>,
+    main: &PersonId,
+    linked: &PersonId,
+) -> rusqlite::Result<()> {
+    let (main, linked) = (
+        Spender::Person(main.clone()).text(),
+        Spender::Person(linked.clone()).text(),
+    );
+    for span in Span::ALL {
+        let (table, column) = table(span);
+        tx.execute(
+            &format!(
+                "INSERT INTO {table} ({column}, spender, tokens, cost_micros, more_tokens, more_cost_micros)
+                 SELECT {column}, ?2, tokens, cost_micros, more_tokens, more_cost_micros FROM {table} WHERE spender = ?1
+                 ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost_micros = cost_micros + excluded.cost_micros,
+                     more_tokens = more_tokens + excluded.more_tokens,
+                     more_cost_micros = more_cost_micros + excluded.more_cost_micros"
+            ),
+            params![linked, main],
+        )?;
+        tx.execute(
+            &format!("DELETE FROM {table} WHERE spender = ?1"),
+            [&linked],
+        )?;
+    }
+    Ok(())
 }
 
 /// True if the place is to be told about the spender's limit. From then on the place counts as told
@@ -359,7 +517,14 @@ pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usi
         "DELETE FROM spending WHERE agent_uid = ?1",
         [uid.to_string()],
     )? + tx.execute("DELETE FROM budgets WHERE spender = ?1", [&spender])?
+        + tx.execute("DELETE FROM month_budgets WHERE spender = ?1", [&spender])?
         + tx.execute("DELETE FROM budget_notices WHERE spender = ?1", [&spender])?)
+}
+
+/// Only the sum of this month counts, but the clock may be wrong about the month.
+fn month_before(now: i64) -> String {
+    let begin = Span::Month.begin(&Local, now);
+    (begin - Months::new(1)).format("%Y-%m").to_string()
 }
 
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {
@@ -378,6 +543,10 @@ pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite:
         + tx.execute(
             &old("budgets", "day, spender", "day"),
             params![no_longer_counted.to_string(), most],
+        )?
+        + tx.execute(
+            &old("month_budgets", "month, spender", "month"),
+            params![month_before(now), most],
         )?
         + tx.execute(
             &old("budget_notices", "place_id, spender", "until"),
@@ -432,17 +601,25 @@ mod tests {
     async fn a_day_is_looked_up_and_not_added_up() {
         let folder = tempfile::tempdir().unwrap();
         let (db, _) = open(&folder).await;
-        let explain = format!("EXPLAIN QUERY PLAN {TODAY}");
-        let plan: String = db
-            .read(move |connection| {
-                connection.query_row(&explain, ["", ""], |row| row.get("detail"))
-            })
-            .await
-            .unwrap();
-        assert_eq!(
-            plan,
-            "SEARCH budgets USING PRIMARY KEY (day=? AND spender=?)"
-        );
+        for (span, expected) in [
+            (
+                Span::Day,
+                "SEARCH budgets USING PRIMARY KEY (day=? AND spender=?)",
+            ),
+            (
+                Span::Month,
+                "SEARCH month_budgets USING PRIMARY KEY (month=? AND spender=?)",
+            ),
+        ] {
+            let explain = format!("EXPLAIN QUERY PLAN {}", sum_query(span));
+            let plan: String = db
+                .read(move |connection| {
+                    connection.query_row(&explain, ["", ""], |row| row.get("detail"))
+                })
+                .await
+                .unwrap();
+            assert_eq!(plan, expected);
+        }
     }
 
     #[tokio::test]
@@ -455,14 +632,18 @@ mod tests {
             }
             // Spending without a price leaves the cost as it is.
             let today = spend(tx, &spending(agent, 11, false), NOON)?;
+            let of = |whose, span| today.of(whose, span).spent;
             assert_eq!(
-                today.agent,
+                of(Whose::Agents, Span::Day),
                 Spent {
                     tokens: 111,
                     cost: Money(5)
                 }
             );
-            assert_eq!(today.person, today.agent);
+            assert_eq!(of(Whose::Persons, Span::Day), of(Whose::Agents, Span::Day));
+            assert_eq!(of(Whose::House, Span::Day), of(Whose::Agents, Span::Day));
+            let month = of(Whose::House, Span::Month);
+            assert!(month.tokens > 111, "and the days before: {month:?}");
             for (period, turns, cost) in [
                 (Period::Today, 2, 5),
                 (Period::Week, 4, 15),
@@ -492,16 +673,21 @@ mod tests {
                 )?
                 .is_empty()
             );
+            let warned = |tx: &Transaction<'_>, told, now| {
+                warn(tx, (&Spender::Agent(agent), Span::Day), told, now)
+            };
             Ok((
-                warn(tx, agent, NOON)?,
-                warn(tx, agent, NOON)?,
-                warn(tx, agent, NOON - DAY_MS)?,
+                warned(tx, Warned::LittleLeft, NOON)?,
+                warned(tx, Warned::LittleLeft, NOON)?,
+                warned(tx, Warned::NothingLeft, NOON)?,
+                warned(tx, Warned::LittleLeft, NOON)?,
+                warned(tx, Warned::LittleLeft, NOON - DAY_MS)?,
             ))
         };
         assert_eq!(
             db.write(check).await.unwrap(),
-            (true, false, true),
-            "once a day"
+            (true, false, true, false, true),
+            "each once a day"
         );
     }
 
@@ -528,7 +714,7 @@ mod tests {
             );
             assert_eq!(forget_old(tx, NOON, 10)?, 3);
             spend(tx, &spending(agent, 100, false), NOON)?;
-            assert_eq!(purge(tx, agent)?, 2, "the person's own sum stays");
+            assert_eq!(purge(tx, agent)?, 3, "the person's own sums stay");
             assert_eq!(today(tx, &person(), NOON)?.tokens, 100);
             Ok(())
         };

@@ -12,6 +12,7 @@ pub(crate) mod journal;
 pub(crate) mod ledger;
 pub(crate) mod model_overrides;
 pub(crate) mod outranked;
+pub(crate) mod pauses;
 pub(crate) mod provider_notices;
 pub(crate) mod sessions;
 pub(crate) mod subagents;

@@ -394,6 +394,22 @@ pub(crate) fn names_of_people(
     rows.filter_map(Result::transpose).collect()
 }
 
+/// When the people wrote last who wrote lately.
+pub(crate) fn last_words_of_people(
+    connection: &Connection,
+) -> rusqlite::Result<Vec<(PersonId, i64)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT person, max(created_at) FROM messages
+         WHERE id > (SELECT max(id) FROM messages) - ?1 AND kind = 'person'
+           AND person IS NOT NULL GROUP BY person",
+    )?;
+    let rows = statement.query_map([LOOKED_AT_FOR_NAMES], |row| {
+        let id = row.get::<_, String>(0)?.parse().ok();
+        Ok(id.zip(row.get(1)?))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
 /// The people with words in the current conversation of a place.
 pub(crate) fn speakers(
     connection: &Connection,

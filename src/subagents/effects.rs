@@ -12,6 +12,7 @@ use crate::domain::{AgentId, SessionKey};
 use crate::home::Snapshot;
 use crate::records::inbox::Accepted;
 use crate::records::journal::{self, CallId};
+use crate::records::pauses::{self, Work};
 use crate::records::subagents::{self, Subagent};
 use crate::routing::Visit;
 use crate::storage::{Durability, StoreError};
@@ -230,14 +231,19 @@ impl Subagents {
             people.ids_of(&accepted.inbound.origin.person).to_vec(),
             accepted.role,
         );
-        let (known, before) = self
+        let (known, before, paused) = self
             .inner
             .db
             .read(move |connection| {
                 let before = subagents::peer_session(connection, &place, from, to, (&ids, role))?;
-                Ok((subagents::of_turn(connection, call.inbox_id)?.len(), before))
+                let known = subagents::of_turn(connection, call.inbox_id)?.len();
+                let paused = pauses::get(connection, Work::Background)?;
+                Ok((known, before, paused))
             })
             .await?;
+        if paused.is_some() && wish.then != OnFinish::Wait {
+            return Ok(Err(BACKGROUND_PAUSED.to_owned()));
+        }
         if known >= MOST_PER_TURN {
             return Ok(Err(format!(
                 "a turn may start {MOST_PER_TURN}, and this one has. Do the rest yourself or in your next turn."
@@ -300,6 +306,9 @@ impl Subagents {
         Ok(Carried::Done(outcome))
     }
 }
+
+/// The model may still have it done while the person waits.
+const BACKGROUND_PAUSED: &str = "an owner has paused background work. Do it yourself now, or wait for the result (`wait` true).";
 
 /// A turn reaches no agent that is closed to its person.
 fn may_call(asker: &Asker<'_>, target: &AgentId) -> Result<(), String> {

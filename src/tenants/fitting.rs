@@ -25,7 +25,7 @@ type Take = fn(&mut AgentTable, &AgentTable);
 
 /// Limits of the agent at home. The agent may do no more here, so a limit that does not fit is
 /// replaced by a stricter one.
-const LIMITS: [(&str, Take); 13] = [
+const LIMITS: [(&str, Take); 15] = [
     ("who", |to, from| to.who = from.who.clone()),
     ("max_risk", |to, from| to.max_risk = from.max_risk),
     ("after_untrusted", |to, from| {
@@ -46,6 +46,12 @@ const LIMITS: [(&str, Take); 13] = [
     }),
     ("limits.cost_per_day", |to, from| {
         to.limits.cost_per_day = from.limits.cost_per_day;
+    }),
+    ("limits.tokens_per_month", |to, from| {
+        to.limits.tokens_per_month = from.limits.tokens_per_month;
+    }),
+    ("limits.cost_per_month", |to, from| {
+        to.limits.cost_per_month = from.limits.cost_per_month;
     }),
     ("limits.turns_per_minute", |to, from| {
         to.limits.turns_per_minute = from.limits.turns_per_minute;

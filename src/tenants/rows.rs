@@ -7,6 +7,7 @@ use rusqlite::Transaction;
 use super::error::TenantError;
 use super::inventory::{Rows, rows_of};
 use super::site::Site;
+use crate::access::grants;
 use crate::agents::{agent_rows, memory};
 use crate::clock::now_ms;
 use crate::delivery::outbox;
@@ -100,6 +101,7 @@ pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<D
     journal::purge(tx, uid)?;
     ledger::purge(tx, uid)?;
     agent_pauses::purge(tx, uid)?;
+    grants::purge(tx, uid)?;
     let (pins, turns) = (pins::purge(tx, uid)?, turn_log::purge(tx, uid)?);
     let memories = memory::purge(tx, uid)?;
     agent_rows::purge(tx, uid)?;

@@ -13,7 +13,7 @@ use crate::records::{model_overrides, transcript};
 /// A change of an agent without a change of its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Steering {
+pub(crate) enum Steering {
     /// It begins no turn; messages wait.
     Pause,
     Resume,

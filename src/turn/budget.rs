@@ -3,26 +3,72 @@
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone};
+use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveTime, TimeZone};
+use serde::{Deserialize, Serialize};
 
-use crate::config::{DayLimits, Money, Price};
+use crate::config::{Budget, Caps, Money, Price};
 use crate::models::Usage;
 
 /// From this part of a limit on, little is left.
 const NEARLY_PERCENT: u64 = 80;
 
-/// The spending of a day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Tokens and money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Spent {
     pub tokens: u64,
     pub cost: Money,
 }
 
+/// The time that a budget is for, by the calendar of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Span {
+    Day,
+    Month,
+}
+
+impl Span {
+    pub(crate) const ALL: [Span; 2] = [Span::Day, Span::Month];
+
+    /// The span of now, as people write it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Span::Day => "today",
+            Span::Month => "this month",
+        }
+    }
+
+    pub(crate) fn caps(self, budget: &Budget) -> Caps {
+        match self {
+            Span::Day => budget.day,
+            Span::Month => budget.month,
+        }
+    }
+
+    /// The first day of the span that has this moment.
+    pub(crate) fn begin<Z: TimeZone>(self, zone: &Z, at: i64) -> NaiveDate {
+        let day = day(zone, at);
+        match self {
+            Span::Day => day,
+            Span::Month => day.with_day(1).unwrap_or(day),
+        }
+    }
+
+    pub(crate) fn end<Z: TimeZone>(self, zone: &Z, at: i64) -> i64 {
+        let begin = self.begin(zone, at);
+        let next = match self {
+            Span::Day => begin + Days::new(1),
+            Span::Month => begin + Months::new(1),
+        };
+        begin_of(zone, next).unwrap_or(at + 24 * 60 * 60 * 1000)
+    }
+}
+
 /// The subject of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
-    TokensPerDay,
-    CostPerDay,
+    Tokens(Span),
+    Cost(Span),
     /// So many are allowed.
     TurnsPerMinute(u32),
 }
@@ -32,9 +78,11 @@ pub(crate) enum Limit {
 pub(crate) enum Whose {
     Agents,
     Persons,
+    /// Of all agents together.
+    House,
 }
 
-/// How a day's spending stands to its limits.
+/// How spending stands to its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Fine,
@@ -57,24 +105,33 @@ impl Over {
     /// For the operator.
     pub(crate) fn in_words(&self) -> &'static str {
         match (self.limit, self.whose) {
-            (Limit::TokensPerDay, Whose::Agents) => "the agent's tokens of the day",
-            (Limit::TokensPerDay, Whose::Persons) => "the person's tokens of the day",
-            (Limit::CostPerDay, Whose::Agents) => "the agent's cost of the day",
-            (Limit::CostPerDay, Whose::Persons) => "the person's cost of the day",
+            (Limit::Tokens(Span::Day), Whose::Agents) => "the agent's tokens of the day",
+            (Limit::Tokens(Span::Day), Whose::Persons) => "the person's tokens of the day",
+            (Limit::Tokens(Span::Day), Whose::House) => "the house's tokens of the day",
+            (Limit::Cost(Span::Day), Whose::Agents) => "the agent's cost of the day",
+            (Limit::Cost(Span::Day), Whose::Persons) => "the person's cost of the day",
+            (Limit::Cost(Span::Day), Whose::House) => "the house's cost of the day",
+            (Limit::Tokens(Span::Month), Whose::Agents) => "the agent's tokens of the month",
+            (Limit::Tokens(Span::Month), Whose::Persons) => "the person's tokens of the month",
+            (Limit::Tokens(Span::Month), Whose::House) => "the house's tokens of the month",
+            (Limit::Cost(Span::Month), Whose::Agents) => "the agent's cost of the month",
+            (Limit::Cost(Span::Month), Whose::Persons) => "the person's cost of the month",
+            (Limit::Cost(Span::Month), Whose::House) => "the house's cost of the month",
             (Limit::TurnsPerMinute(_), Whose::Agents) => "the agent's turns in a minute",
             (Limit::TurnsPerMinute(_), Whose::Persons) => "the person's turns in a minute",
+            (Limit::TurnsPerMinute(_), Whose::House) => "the house's turns in a minute",
         }
     }
 }
 
 /// The limit with the least left decides.
-pub(crate) fn of_day(limits: &DayLimits, spent: Spent) -> Verdict {
-    let tokens = limits
+pub(crate) fn verdict(span: Span, caps: &Caps, spent: Spent) -> Verdict {
+    let tokens = caps
         .tokens
-        .map(|most| (Limit::TokensPerDay, percent(spent.tokens, most)));
-    let cost = limits
+        .map(|most| (Limit::Tokens(span), percent(spent.tokens, most)));
+    let cost = caps
         .cost
-        .map(|most| (Limit::CostPerDay, percent(spent.cost.0, most.0)));
+        .map(|most| (Limit::Cost(span), percent(spent.cost.0, most.0)));
     match tokens
         .into_iter()
         .chain(cost)
@@ -83,6 +140,15 @@ pub(crate) fn of_day(limits: &DayLimits, spent: Spent) -> Verdict {
         Some((limit, 100..)) => Verdict::Over(limit),
         Some((limit, NEARLY_PERCENT..)) => Verdict::Nearly(limit),
         _ => Verdict::Fine,
+    }
+}
+
+/// The caps with what an owner has allowed besides. No cap stays none.
+pub(crate) fn raised(caps: &Caps, more: Spent) -> Caps {
+    let cost = |most: Money| Money(most.0.saturating_add(more.cost.0));
+    Caps {
+        tokens: caps.tokens.map(|most| most.saturating_add(more.tokens)),
+        cost: caps.cost.map(cost),
     }
 }
 
@@ -117,18 +183,14 @@ pub(crate) fn day<Z: TimeZone>(zone: &Z, at: i64) -> NaiveDate {
     moment(zone, at).date_naive()
 }
 
-/// The end of a day.
-pub(crate) fn end_of_day<Z: TimeZone>(zone: &Z, at: i64) -> i64 {
-    let tomorrow = day(zone, at) + Days::new(1);
+/// The first moment of a day.
+fn begin_of<Z: TimeZone>(zone: &Z, day: NaiveDate) -> Option<i64> {
     // A day begins at 01:00 where clocks are changed at midnight.
     let hours = (0..3).filter_map(|hour| NaiveTime::from_hms_opt(hour, 0, 0));
     let begins = hours
-        .filter_map(|hour| {
-            zone.from_local_datetime(&tomorrow.and_time(hour))
-                .earliest()
-        })
+        .filter_map(|hour| zone.from_local_datetime(&day.and_time(hour)).earliest())
         .next();
-    begins.map_or(at + 24 * 60 * 60 * 1000, |begins| begins.timestamp_millis())
+    begins.map(|begins| begins.timestamp_millis())
 }
 
 fn moment<Z: TimeZone>(zone: &Z, at: i64) -> DateTime<Z> {
@@ -145,10 +207,13 @@ impl fmt::Display for Over {
         let (whose, its) = match self.whose {
             Whose::Agents => ("the agent", "its"),
             Whose::Persons => ("the person", "their"),
+            Whose::House => ("the house", "its"),
         };
         match self.limit {
-            Limit::TokensPerDay => write!(f, "{whose} has used up {its} tokens for today"),
-            Limit::CostPerDay => write!(f, "{whose} has used up {its} money for today"),
+            Limit::Tokens(span) => {
+                write!(f, "{whose} has used up {its} tokens for {}", span.as_str())
+            }
+            Limit::Cost(span) => write!(f, "{whose} has used up {its} money for {}", span.as_str()),
             Limit::TurnsPerMinute(_) => write!(f, "{whose} has reached {its} turns a minute"),
         }
     }
@@ -164,7 +229,7 @@ impl Over {
         let left = u64::try_from(self.free_at.saturating_sub(now)).unwrap_or_default();
         let wait = in_words(Duration::from_millis(left));
         match (self.whose, self.limit) {
-            (Whose::Agents, Limit::TurnsPerMinute(most)) => format!(
+            (Whose::Agents | Whose::House, Limit::TurnsPerMinute(most)) => format!(
                 "I've reached my limit of {} a minute. Try again in {wait}.",
                 answers(most)
             ),
@@ -172,15 +237,8 @@ impl Over {
                 "You've reached your limit of {} a minute. Try again in {wait}.",
                 answers(most)
             ),
-            (Whose::Agents, Limit::TokensPerDay) => {
-                format!("I've used up my tokens for today. {}", again(&free_at))
-            }
-            (Whose::Agents, Limit::CostPerDay) => {
-                format!("I've used up my money for today. {}", again(&free_at))
-            }
-            (Whose::Persons, _) => {
-                format!("You've used up your tokens for today. {}", again(&free_at))
-            }
+            (whose, Limit::Tokens(span)) => used_up(whose, "tokens", span, &free_at),
+            (whose, Limit::Cost(span)) => used_up(whose, "money", span, &free_at),
         }
     }
 }
@@ -190,11 +248,21 @@ fn answers(most: u32) -> String {
     format!("{most} {noun}")
 }
 
-fn again<Z: TimeZone>(free_at: &DateTime<Z>) -> String
+fn used_up<Z: TimeZone>(whose: Whose, what: &str, span: Span, free_at: &DateTime<Z>) -> String
 where
     Z::Offset: std::fmt::Display,
 {
-    format!("Try again after {}.", free_at.format("%H:%M (UTC%:z)"))
+    let when = span.as_str();
+    let used_up = match whose {
+        Whose::Agents => format!("I've used up my {what} for {when}."),
+        Whose::Persons => format!("You've used up your {what} for {when}."),
+        Whose::House => format!("All of us here have used up our {what} for {when}."),
+    };
+    let again = match span {
+        Span::Day => free_at.format("%H:%M (UTC%:z)"),
+        Span::Month => free_at.format("%-d %B, %H:%M (UTC%:z)"),
+    };
+    format!("{used_up} Try again after {again}.")
 }
 
 /// A time to wait as people say it, rounded up: `20 seconds`, `2 hours`.

@@ -35,7 +35,8 @@ async fn at_the_daily_cap_a_place_is_told_once_and_the_owners_were_warned_before
     alice.says("and me").await;
     house.settled(&gateway).await;
     let texts = alice.texts();
-    assert_eq!(texts[1..], [told], "an agent's limit is for owners too");
+    assert_eq!(texts[2..], [told], "an agent's limit is for owners too");
+    insta::assert_snapshot!(texts[1], @"Main has used up today's tokens: 336 of 250, so it stops answering until tomorrow. /allow main 50000 tokens today gives more; the limit is in config.toml, under [agents.main.limits].");
     insta::assert_snapshot!(texts[0], @"Main has used 89 % of today's tokens: 224 of 250. At 100 % it stops answering until tomorrow. /usage shows who asked; the limit is in config.toml, under [agents.main.limits].");
     assert_eq!(
         house.ask("SELECT count(*) FROM inbox WHERE outcome = 'over budget' AND state = 'refused'"),
@@ -364,12 +365,18 @@ async fn usage_tells_owners_everything_and_others_their_own() {
     • fake/any: 3 turns, 336 tokens (270 cached), 0.0004 USD
     ");
     insta::assert_snapshot!(bob.texts()[3..].join("\n---\n"), @"
-    Today: 2 turns, 224 tokens (180 cached), 0.0003 USD. You have 776 of 1,000 tokens left today.
+    Today: 2 turns, 224 tokens (180 cached), 0.0003 USD.
+
+    Limits:
+    • you, today: 224 of 1,000 tokens
 
     By agent:
     • Rose: 2 turns, 224 tokens (180 cached), 0.0003 USD
     ---
     The last 30 days: 2 turns, 224 tokens (180 cached), 0.0003 USD.
+
+    Limits:
+    • you, today: 224 of 1,000 tokens
 
     By agent:
     • Rose: 2 turns, 224 tokens (180 cached), 0.0003 USD
@@ -457,7 +464,8 @@ async fn usage_tells_owners_everything_and_others_their_own() {
             }
           }
         ]
-      }
+      },
+      "limits": []
     }
     "#);
     insta::assert_snapshot!(usage(&["usage", "--since", "3d", "--by", "person", "--csv"]).await, @"
@@ -467,4 +475,235 @@ async fn usage_tells_owners_everything_and_others_their_own() {
     ");
     house.tell("DELETE FROM spending");
     assert_eq!(usage(&["usage"]).await, "Today (DAY): nothing was used.\n");
+}
+
+/// A month is counted over days, and told as a month.
+#[tokio::test]
+async fn a_monthly_cap_counts_all_days_of_the_month_and_survives_a_restart() {
+    let house = House::new(&limited("tokens_per_month = 300")).await;
+    let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
+    for text in ["one", "two", "three", "four"] {
+        let gateway = house.open().await;
+        bob.says(text).await;
+        house.close(gateway).await;
+        // The day is another one, and the month the same.
+        house.tell("DELETE FROM budgets");
+    }
+    assert_eq!(house.model.journal().len(), 3);
+    let told = bob.texts().pop().expect("a reply");
+    assert!(
+        told.starts_with("I've used up my tokens for this month. Try again after 1 "),
+        "{told}"
+    );
+    insta::assert_snapshot!(alice.texts().join("\n"), @"Main has used up this month's tokens: 336 of 300, so it stops answering until next month. /allow main 50000 tokens this month gives more; the limit is in config.toml, under [agents.main.limits].");
+    house.tell("UPDATE month_budgets SET month = '2020-01'");
+    house.tell("UPDATE budget_notices SET until = 1");
+    let gateway = house.open().await;
+    bob.says("five").await;
+    house.settled(&gateway).await;
+    assert_eq!(bob.texts().last().map(String::as_str), Some("re: five"));
+    gateway.shutdown().await;
+}
+
+/// S4.38: turns of different agents and people at the same time stay at the cap of the house, by
+/// day and by month.
+#[tokio::test]
+async fn parallel_turns_cannot_pass_a_cap_of_the_house_or_of_a_month() {
+    for limits in [
+        "[limits]\ntokens_per_day = 1000\n",
+        "[limits]\ntokens_per_month = 1000\n",
+        "[agents.main.limits]\ntokens_per_month = 1000\n[agents.rose.limits]\ntokens_per_day = 1\n",
+    ] {
+        let config = format!(
+            "{OPEN}[agents.rose]\nwho = \"guest\"\n{limits}[[bindings]]\nmatch = \"telegram:topic:-1001:2\"\nagent = \"rose\"\n"
+        );
+        let config = if limits.contains("agents.rose") {
+            config.replace("[agents.rose]\nwho = \"guest\"\n", "")
+        } else {
+            config
+        };
+        let house = House::new(&config).await;
+        house.model.report_tokens(Tokens {
+            input: 983,
+            cached: 0,
+            output: 7,
+        });
+        let gateway = house.open().await;
+        let forum = house.telegram.forum(-1001);
+        // Rose has nothing to do in the third case.
+        let first = if limits.contains("agents.rose") { 3 } else { 2 };
+        let topics: Vec<_> = (first..14)
+            .map(|id| forum.topic(id, &format!("Topic {id}")))
+            .collect();
+        house.model.hold();
+        for topic in &topics {
+            topic.says(ALICE, "a question").await;
+        }
+        house.all_in_their_lanes().await;
+        house.model.wait_for_open(1).await;
+        house.model.release();
+        house.settled(&gateway).await;
+        assert_eq!(house.model.journal().len(), 2, "{limits}");
+        let spent = house.ask("SELECT tokens FROM month_budgets WHERE spender = 'house'");
+        assert_eq!(
+            spent,
+            (2 * 990).to_string(),
+            "the call that goes over is the last"
+        );
+        gateway.shutdown().await;
+    }
+}
+
+/// A killed turn has counted once for the house and the month.
+#[tokio::test]
+async fn a_kill_neither_loses_nor_doubles_for_the_month_and_the_house() {
+    let house = House::new(&format!("{OPEN}[limits]\ntokens_per_month = 100_000\n")).await;
+    let process = house.spawn().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(look_at_the_clock());
+    house.model.enqueue(Script::text("never seen").held());
+    alice.says("the time").await;
+    house.model.wait_for_requests(2).await;
+    process.kill().await;
+    let spent = "SELECT (SELECT tokens FROM month_budgets WHERE spender = 'house') || ' ' ||
+        (SELECT tokens FROM budgets WHERE spender = 'house') || ' ' ||
+        (SELECT tokens FROM month_budgets WHERE spender = 'person:telegram:111')";
+    assert_eq!(house.ask(spent), format!("{A_CALL} {A_CALL} {A_CALL}"));
+    let process = house.spawn().await;
+    alice.wait_for_sent(1).await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
+    let twice = 2 * A_CALL;
+    assert_eq!(house.ask(spent), format!("{twice} {twice} {twice}"));
+    process.stop().await;
+}
+
+/// `/allow` counts with the next message, is shown and audited, and only where there is a limit.
+#[tokio::test]
+async fn an_owner_allows_more_for_today_or_this_month() {
+    let house = House::new(&format!(
+        "{}[limits]\ntokens_per_month = 100_000\n[access.limits.guest]\ntokens_per_day = 1_000\n",
+        limited("tokens_per_day = 100")
+    ))
+    .await;
+    let gateway = house.open().await;
+    let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
+    let says = async |text: &str| {
+        alice.says(text).await;
+        house.settled(&gateway).await;
+        alice.texts().pop().expect("a reply")
+    };
+    for text in ["one", "two"] {
+        bob.says(text).await;
+        house.settled(&gateway).await;
+    }
+    assert!(
+        bob.texts()[1].starts_with("I've used up my tokens"),
+        "{:?}",
+        bob.texts()
+    );
+    let mut told = Vec::new();
+    for line in [
+        "/allow main 2.00 today",
+        "/allow mainn 50 tokens",
+        "/allow main lots",
+        "/allow telegram:111 50 tokens today",
+        "/allow telegram:222 50 tokens today",
+        "/allow house 5000 tokens this month",
+        "/allow main 50 tokens today",
+    ] {
+        told.push(says(line).await);
+    }
+    insta::assert_snapshot!(told.join("\n"), @"
+    main has no limit on money today that could be raised. There are limits on tokens today.
+    No agent and no person is called mainn. A person is named by an id, such as telegram:12345678; house is everybody.
+    Write who gets how much: /allow rose 2.00 today, /allow rose 50000 tokens today or /allow house 5 this month.
+    telegram:111 is an owner, and owners have no limits of their own.
+    Bob (telegram:222) may spend 50 tokens more today: 112 of 1,050 tokens so far. Tomorrow the limit of config.toml counts again.
+    The house may spend 5,000 tokens more this month: 112 of 105,000 tokens so far. Next month the limit of config.toml counts again.
+    main may spend 50 tokens more today: 112 of 150 tokens so far. Tomorrow the limit of config.toml counts again.
+    ");
+    assert_eq!(bob.texts().len(), 2, "nobody is answered by itself");
+    bob.says("three").await;
+    house.settled(&gateway).await;
+    assert_eq!(bob.texts().last().map(String::as_str), Some("re: three"));
+    bob.says("four").await;
+    house.settled(&gateway).await;
+    assert!(
+        bob.texts()[3].starts_with("I've used up my tokens"),
+        "told anew"
+    );
+    let usage = says("/usage").await;
+    let limits = usage.split("Limits:\n").nth(1).expect("limits");
+    insta::assert_snapshot!(limits.split("\n\n").next().expect("lines"), @"
+    • the house, this month: 224 of 105,000 tokens (5,000 tokens more allowed)
+    • Main, today: 224 of 150 tokens (50 tokens more allowed)
+    ");
+    // The same on the command line, beside the gateway.
+    let home = house.home.path();
+    let ran = crate::cli::run(home, &["allow", "main", "200", "tokens", "today"]).await;
+    insta::assert_snapshot!(ran.stdout, @"main may spend 200 tokens more today: 224 of 350 tokens so far. Tomorrow the limit of config.toml counts again.");
+    bob.says("five").await;
+    house.settled(&gateway).await;
+    assert_eq!(bob.texts().last().map(String::as_str), Some("re: five"));
+    let usage = crate::cli::run(home, &["usage", "--by", "agent"])
+        .await
+        .stdout;
+    insta::assert_snapshot!(usage.split("Limits:\n").nth(1).expect("limits"), @"
+    - house, this month: 336 of 105,000 tokens (5,000 tokens more allowed)
+    - main, today: 336 of 350 tokens (250 tokens more allowed)
+
+    For costs, add prices to config.toml: [providers.<name>.prices], per million tokens.
+    ");
+    let audit = "SELECT group_concat(actor || ' ' || coalesce(agent, subject) || ': ' || before || ' > ' || after, '; ') FROM audit WHERE action = 'allow'";
+    insta::assert_snapshot!(house.ask(audit), @"telegram:111 telegram:222: 1000 tokens today > 1050 tokens today; telegram:111 house: 100000 tokens this month > 105000 tokens this month; telegram:111 main: 100 tokens today > 150 tokens today; cli main: 150 tokens today > 350 tokens today");
+    gateway.shutdown().await;
+}
+
+/// Nothing is begun that nobody waits for; people are answered, also after a restart.
+#[tokio::test]
+async fn paused_background_work_waits_and_people_do_not() {
+    let house = House::new(OPEN).await;
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    let says = async |gateway: &parlor::gateway::Gateway, text: &str| {
+        alice.says(text).await;
+        house.settled(gateway).await;
+        alice.texts().pop().expect("a reply")
+    };
+    insta::assert_snapshot!(says(&gateway, "/pause background").await, @"Background work is paused: no summaries are made, and agents begin no subagents that nobody waits for. People are answered as before, and what has begun is finished. /resume background goes on with it.");
+    insta::assert_snapshot!(says(&gateway, "/pause background").await, @"Background work is paused already. /resume background goes on with it.");
+    gateway.shutdown().await;
+    let gateway = house.open().await;
+    let status = says(&gateway, "/status").await;
+    assert!(
+        status.contains("Background work is paused, since"),
+        "{status}"
+    );
+    let spawn = |wait| Script::tool_call("spawn", json!({ "task": "read the news", "wait": wait }));
+    house.model.enqueue(spawn(false));
+    says(&gateway, "keep me posted").await;
+    let result = house.model.last_request();
+    insta::assert_snapshot!(result.results()[0], @"Nothing was started: an owner has paused background work. Do it yourself now, or wait for the result (`wait` true).");
+    assert_eq!(house.ask("SELECT count(*) FROM subagents"), "0");
+    house.model.enqueue(spawn(true));
+    says(&gateway, "and now").await;
+    assert_eq!(
+        house.ask("SELECT count(*) FROM subagents"),
+        "1",
+        "a person waits for it"
+    );
+    let home = house.home.path();
+    let ran = crate::cli::run(home, &["resume", "background"]).await;
+    assert_eq!(ran.stdout.trim_end(), "Background work goes on.");
+    house.model.enqueue(spawn(false));
+    says(&gateway, "keep me posted").await;
+    assert_eq!(house.ask("SELECT count(*) FROM subagents"), "2");
+    insta::assert_snapshot!(says(&gateway, "/resume background").await, @"Background work is not paused.");
+    assert_eq!(
+        house.ask("SELECT group_concat(action || ' ' || actor || ' ' || subject) FROM audit"),
+        "pause telegram:111 background,resume cli background"
+    );
+    gateway.shutdown().await;
 }

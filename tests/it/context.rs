@@ -166,6 +166,23 @@ async fn talk_until_it_is_summed_up(house: &House) -> usize {
     panic!("it was never summed up");
 }
 
+/// While background work is paused no summary is made; the next turn after the pause has it made.
+#[tokio::test]
+async fn no_summary_is_made_while_background_work_is_paused() {
+    let house = House::new(OPEN).await;
+    house.model.answer_with(talkative);
+    let gateway = house.open().await;
+    let ran = crate::cli::run(house.home.path(), &["pause", "background"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    talk(&house, &gateway, 12).await;
+    assert!(!house.model.journal().iter().any(is_summary));
+    let ran = crate::cli::run(house.home.path(), &["resume", "background"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    talk(&house, &gateway, 1).await;
+    assert!(house.model.journal().iter().any(is_summary));
+    gateway.shutdown().await;
+}
+
 /// The answer is there, and so is the next one: a summary is nobody's concern.
 #[tokio::test]
 async fn nobody_waits_for_a_summary() {

@@ -62,6 +62,7 @@ mod open_files;
 mod operations;
 mod packages;
 mod peers;
+mod people;
 mod pictures;
 mod proxy;
 mod put_aside;

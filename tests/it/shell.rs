@@ -55,6 +55,10 @@ async fn help_lists_every_verb() {
       memory       List, export and import memories [alias: memories]
       pair         Let people in by their code, list them, take it back
       sessions     List, show, search, copy and move conversations [alias: session]
+      people       List people, give them roles, link their ids
+      allow        Raise a limit of an agent, a person or the house for today
+      pause        Pause work that nobody waits for
+      resume       Go on with paused work
       security     Look for things that are more open than they may seem
       failed       List messages that could not be delivered, resend or drop them
       usage        Show tokens and costs by agent, place, person and model

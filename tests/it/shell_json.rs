@@ -119,6 +119,8 @@ name = "Rose"
 [[bindings]]
 match = "telegram:topic:-1001234:101"
 agent = "rose"
+[limits]
+cost_per_day = 100.0
 "#;
 
 #[tokio::test]

@@ -74,12 +74,11 @@ fn limit(budget: &Budget) -> Option<String> {
         other => other.to_string(),
     };
     let most = budget.most.as_ref().map(plain)?;
-    let spent = budget
-        .spent_today
-        .as_ref()
-        .map_or_else(String::new, |spent| {
-            format!(", {} used today", plain(spent))
-        });
+    let spent = match (&budget.spent_today, &budget.spent_this_month) {
+        (Some(spent), _) => format!(", {} used today", plain(spent)),
+        (None, Some(spent)) => format!(", {} used this month", plain(spent)),
+        (None, None) => String::new(),
+    };
     let origin = settings::origin(budget.source, budget.line, budget.from.as_deref());
     Some(format!("limit {}: {most}{spent} ({origin})", budget.limit))
 }

@@ -51,6 +51,11 @@ pub(crate) const QUEUE: &str =
     "Write `/queue` to see the waiting messages, or `/queue clear` to drop them.";
 pub(crate) const USAGE: &str =
     "Write `/usage` for today, `/usage 7d` for a week or `/usage 30d` for a month.";
+pub(crate) const PEOPLE: &str = "Write `/people` to see everybody, `/people show WHO` for one person, or `/people role WHO ROLE [agent]`. Roles are guest, member, admin and owner.";
+pub(crate) const ALLOW: &str = "Write who gets how much: `/allow rose 2.00 today`, `/allow rose 50000 tokens today` or `/allow house 5 this month`.";
+pub(crate) const PAUSE: &str =
+    "Write `/pause background` to pause work that nobody waits for. /resume goes on with it.";
+pub(crate) const RESUME: &str = "Write `/resume background` to go on with paused work.";
 pub(crate) const REMEMBER: &str =
     "Write the text to remember behind the command: `/remember Ann likes tea`.";
 pub(crate) const FORGET: &str = "Write some words of the memory, such as `/forget tea`, or its number, such as `/forget 12`. /memory shows the newest.";
@@ -122,6 +127,10 @@ mod tests {
         /audit `[number]`: who changed what (in private: in all chats)
         /pair `[CODE] [yes | no]`: who waits and who was let in, or let in the person with this code
         /unpair `ID`: take back that a person was let in
+        /people `[show WHO | role WHO ROLE [agent]]`: everybody and their roles (owners: change a role)
+        /allow `WHO AMOUNT [tokens] [today | this month]`: raise a limit for today or this month
+        /pause `background`: pause work that nobody waits for
+        /resume `background`: go on with paused work
         /agent `pause | resume | restart NAME`: hold an agent, let it go on, or begin its answers again
         /agent `clear NAME`: a fresh conversation in all places of an agent
         ");

@@ -5,6 +5,7 @@ pub(crate) mod agent;
 pub(crate) mod deliver;
 pub(crate) mod help;
 pub(crate) mod memory;
+pub(crate) mod people;
 pub(crate) mod place;
 pub(crate) mod steering;
 pub(crate) mod usage;

@@ -224,7 +224,7 @@ where
         ),
         Silence::OverBudget(over) => {
             let nobody = match (over.whose, &wording.reader) {
-                (Whose::Agents, _) => format!("Nobody answers {here}"),
+                (Whose::Agents | Whose::House, _) => format!("Nobody answers {here}"),
                 (Whose::Persons, Reader::Person { .. }) => "Nobody answers you".to_owned(),
                 (Whose::Persons, Reader::Operator { .. }) => {
                     format!("Nobody answers {whom} {here}")
@@ -273,17 +273,22 @@ pub(crate) fn is_for(closed: &NotForYou) -> &'static str {
 
 fn used_up(over: &Over, name: &str, wording: &Wording<'_>) -> String {
     let what = match over.limit {
-        Limit::TokensPerDay => "tokens",
-        Limit::CostPerDay => "money",
+        Limit::Tokens(_) => "tokens",
+        Limit::Cost(_) => "money",
         Limit::TurnsPerMinute(_) => "messages",
     };
+    let when = match over.limit {
+        Limit::Tokens(span) | Limit::Cost(span) => span.as_str(),
+        Limit::TurnsPerMinute(_) => "this minute",
+    };
     match (over.whose, &wording.reader) {
-        (Whose::Agents, _) => format!("{name} has used up its {what} for today"),
+        (Whose::Agents, _) => format!("{name} has used up its {what} for {when}"),
+        (Whose::House, _) => format!("all agents together have used up their {what} for {when}"),
         (Whose::Persons, Reader::Person { .. }) => {
-            format!("you have used up your {what} for today")
+            format!("you have used up your {what} for {when}")
         }
         (Whose::Persons, Reader::Operator { .. }) => {
-            format!("this person's {what} for today are used up")
+            format!("this person has used up their {what} for {when}")
         }
     }
 }
@@ -345,6 +350,7 @@ mod tests {
     use crate::access::Verdict;
     use crate::answering::Trouble;
     use crate::routing::{Rank, Resolved, Route};
+    use crate::turn::budget::Span;
 
     fn answer(rule: Rule, pin: Option<Pin>, silence: Option<Silence>) -> Answer {
         let agent = AgentId::parse("rose").unwrap();
@@ -459,9 +465,9 @@ mod tests {
             Silence::NotAddressed,
             closed(Some(Role::Member)),
             closed(None),
-            over(Whose::Agents, Limit::TokensPerDay),
-            over(Whose::Agents, Limit::CostPerDay),
-            over(Whose::Persons, Limit::TokensPerDay),
+            over(Whose::Agents, Limit::Tokens(Span::Day)),
+            over(Whose::Agents, Limit::Cost(Span::Day)),
+            over(Whose::Persons, Limit::Tokens(Span::Day)),
         ];
         all.extend(silences.map(|silence| answer(Rule::Default, None, Some(silence))));
         all
@@ -532,7 +538,7 @@ mod tests {
         🌹 Rose answers in Writing (telegram:topic:-1001:101), but not Bob: Rose is only for the people and places named in its `who`.
         Nobody answers in Writing (telegram:topic:-1001:101) until 22:20 UTC+1: Rose has used up its tokens for today.
         Nobody answers in Writing (telegram:topic:-1001:101) until 22:20 UTC+1: Rose has used up its money for today.
-        Nobody answers Bob in Writing (telegram:topic:-1001:101) until 22:20 UTC+1: this person's tokens for today are used up.
+        Nobody answers Bob in Writing (telegram:topic:-1001:101) until 22:20 UTC+1: this person has used up their tokens for today.
         "#);
     }
 

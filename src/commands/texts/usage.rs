@@ -1,19 +1,20 @@
 //! `/usage`.
 
 use super::words::{count, grouped, money};
-use crate::config::Currency;
+use crate::config::{Caps, Currency};
+use crate::operations::budgets::{Account, Holder, Raise};
 use crate::records::ledger::{By, Period, UsageLine};
-use crate::turn::budget;
+use crate::turn::budget::{self, Span, Spent};
 
 /// Lines of a list; the rest is only counted.
 const MOST_LISTED: usize = 8;
 
-/// `most` is the person's limit for today, if there is a limit.
+/// `limits` are shown behind the total: the person's own, or all for an owner.
 pub(crate) fn usage(
     period: Period,
     total: &UsageLine,
     lists: &[(By, Vec<UsageLine>)],
-    most: Option<u64>,
+    limits: &[(String, Account)],
     currency: &Currency,
 ) -> String {
     let when = match period {
@@ -25,13 +26,11 @@ pub(crate) fn usage(
         0 => format!("{when}: nothing used."),
         _ => format!("{when}: {}.", describe(total, currency)),
     };
-    if let Some(most) = most {
-        let left = most.saturating_sub(budget::tokens(total.usage));
-        text.push_str(&format!(
-            " You have {} of {} tokens left today.",
-            grouped(left),
-            grouped(most)
-        ));
+    if !limits.is_empty() {
+        text.push_str("\n\nLimits:");
+    }
+    for (name, account) in limits {
+        text.push_str(&format!("\n- {name}{}", against(account, currency)));
     }
     for (by, lines) in lists.iter().filter(|(_, lines)| !lines.is_empty()) {
         text.push_str(&format!("\n\nBy {}:", by.as_str()));
@@ -44,6 +43,82 @@ pub(crate) fn usage(
     }
     text
 }
+
+/// `, today: 1,200 of 5,000 tokens, 0.50 of 2.00 USD (1.00 USD more allowed)`.
+pub(crate) fn against(account: &Account, currency: &Currency) -> String {
+    let Account {
+        span,
+        caps,
+        spent,
+        more,
+        ..
+    } = account;
+    let more = match amounts(*more, currency) {
+        more if more.is_empty() => String::new(),
+        more => format!(" ({more} more allowed)"),
+    };
+    format!(
+        ", {}: {}{more}",
+        span.as_str(),
+        spent_of(caps, *spent, currency)
+    )
+}
+
+/// `1,200 of 5,000 tokens, 0.50 of 2.00 USD`.
+fn spent_of(caps: &Caps, spent: Spent, currency: &Currency) -> String {
+    let tokens = caps
+        .tokens
+        .map(|most| format!("{} of {} tokens", grouped(spent.tokens), grouped(most)));
+    let cost = caps
+        .cost
+        .map(|most| format!("{} of {}", spent.cost, most.in_currency(currency)));
+    let parts: Vec<String> = tokens.into_iter().chain(cost).collect();
+    parts.join(", ")
+}
+
+fn amounts(amounts: Spent, currency: &Currency) -> String {
+    let tokens = match amounts.tokens {
+        0 => None,
+        tokens => Some(format!("{} tokens", grouped(tokens))),
+    };
+    let cost = match amounts.cost.0 {
+        0 => None,
+        _ => Some(amounts.cost.in_currency(currency)),
+    };
+    let parts: Vec<String> = tokens.into_iter().chain(cost).collect();
+    parts.join(", ")
+}
+
+/// A limit was raised.
+pub(crate) fn allowed(raise: &Raise, currency: &Currency) -> String {
+    let whom = match &raise.holder {
+        Holder::Agent(agent) => agent.to_string(),
+        Holder::Person { label, .. } => label.clone(),
+        Holder::House => "The house".to_owned(),
+    };
+    let only = match raise.more.tokens {
+        0 => Caps {
+            tokens: None,
+            ..raise.caps
+        },
+        _ => Caps {
+            cost: None,
+            ..raise.caps
+        },
+    };
+    let until = match raise.span {
+        Span::Day => "Tomorrow the limit of config.toml counts again.",
+        Span::Month => "Next month the limit of config.toml counts again.",
+    };
+    format!(
+        "{whom} may spend {} more {}: {} so far. {until}",
+        amounts(raise.more, currency),
+        raise.span.as_str(),
+        spent_of(&only, raise.spent, currency)
+    )
+}
+
+pub(crate) const ONLY_OWNERS_ALLOW: &str = "Only owners can raise a limit.";
 
 fn describe(line: &UsageLine, currency: &Currency) -> String {
     let cached = match line.usage.cached_tokens {
@@ -102,7 +177,7 @@ mod tests {
             (By::Model, models.collect()),
         ];
         let total = ledger::total(&lists[0].1);
-        insta::assert_snapshot!(usage(Period::Week, &total, &lists, None, &Currency::default()), @"
+        insta::assert_snapshot!(usage(Period::Week, &total, &lists, &[], &Currency::default()), @"
         The last 7 days: 13 turns, 1,234,574 tokens (617,280 cached), 2.3457 USD.
 
         By agent:
@@ -123,6 +198,32 @@ mod tests {
         - openai/7: 1 turn, 107 tokens (50 cached), 0.0123 USD
         - and 2 more
         ");
-        insta::assert_snapshot!(usage(Period::Today, &UsageLine::default(), &[], Some(5_000), &Currency::default()), @"Today: nothing used. You have 5,000 of 5,000 tokens left today.");
+        let account = |span, more| Account {
+            holder: Holder::House,
+            span,
+            caps: Caps {
+                tokens: Some(5_000),
+                cost: Some(Money(2_000_000)),
+            },
+            more: Spent {
+                tokens: 0,
+                cost: Money(more),
+            },
+            spent: Spent {
+                tokens: 1_200,
+                cost: Money(500_000),
+            },
+        };
+        let limits = [
+            ("the house".to_owned(), account(Span::Day, 1_000_000)),
+            ("🌹 Rose".to_owned(), account(Span::Month, 0)),
+        ];
+        insta::assert_snapshot!(usage(Period::Today, &UsageLine::default(), &[], &limits, &Currency::default()), @"
+        Today: nothing used.
+
+        Limits:
+        - the house, today: 1,200 of 5,000 tokens, 0.50 of 2.00 USD (1.00 USD more allowed)
+        - 🌹 Rose, this month: 1,200 of 5,000 tokens, 0.50 of 2.00 USD
+        ");
     }
 }

@@ -9,6 +9,13 @@ use crate::lanes::{Item, Queue};
 use crate::models::Usage;
 use crate::turn::budget::{self, Spent};
 
+pub(crate) const PAUSED: &str = "Background work is paused: no summaries are made, and agents begin no subagents that nobody waits for. People are answered as before, and what has begun is finished. `/resume background` goes on with it.";
+pub(crate) const RESUMED: &str = "Background work goes on.";
+pub(crate) const PAUSED_ALREADY: &str =
+    "Background work is paused already. `/resume background` goes on with it.";
+pub(crate) const NOT_PAUSED: &str = "Background work is not paused.";
+pub(crate) const ONLY_OWNERS_PAUSE: &str = "Only owners can pause and resume background work.";
+
 /// Length of a shown message, in characters as people see them.
 const MAX_QUOTE_CHARS: usize = 60;
 /// Waiting messages in a list.
@@ -239,6 +246,8 @@ pub(crate) struct House {
     pub(crate) slow: u64,
     pub(crate) repeated: u64,
     pub(crate) unreadable: u64,
+    /// When background work was paused, and by whom.
+    pub(crate) paused: Option<String>,
     /// The tokens of the last turn here, its model, and whether it had an answer.
     pub(crate) last: Option<(Usage, String, bool)>,
     pub(crate) lately: Vec<String>,
@@ -252,6 +261,9 @@ pub(crate) fn house(house: &House) -> String {
         format!("- The gateway has been up for {}.", up(house)),
         format!("- {}", last_day(house)),
     ];
+    lines.extend(house.paused.as_ref().map(|by| {
+        format!("- Background work is paused, since {by}. `/resume background` goes on with it.")
+    }));
     lines.extend(troubles(house).into_iter().map(|told| format!("- {told}")));
     lines.extend(
         house
@@ -484,6 +496,7 @@ mod tests {
             slow: 1,
             repeated: 1,
             unreadable: 4,
+            paused: Some("16 Nov 2026, by Alice".into()),
             last: Some((usage(0), "openai/gpt-5.4".into(), false)),
             lately: Vec::new(),
             agents: Vec::new(),
@@ -510,6 +523,7 @@ mod tests {
                 slow: 0,
                 repeated: 0,
                 unreadable: 0,
+                paused: None,
                 turns: 12,
                 failed: 0,
                 over_limit: 0,
@@ -538,6 +552,7 @@ mod tests {
         For owners and admins:
         - The gateway has been up for 1 h 1 min, and is working in 1 place.
         - In the last 24 hours: 5 questions, 1 without an answer, 2 refused at a limit.
+        - Background work is paused, since 16 Nov 2026, by Alice. `/resume background` goes on with it.
         - 2 messages could not be delivered; `/retry` sends again.
         - 3 messages kept where delivery is off.
         - 1 message not sent for more than a minute.

@@ -669,7 +669,11 @@ fn limits_are_read_and_0_means_none() {
         (7, 40, 2, 3)
     );
     assert_eq!(
-        (limits.tokens_per_turn, limits.day.tokens, limits.day.cost),
+        (
+            limits.tokens_per_turn,
+            limits.budget.day.tokens,
+            limits.budget.day.cost
+        ),
         (None, Some(1_000), Some(Money(1_500_000)))
     );
     let people = |role| {
@@ -677,7 +681,7 @@ fn limits_are_read_and_0_means_none() {
         (
             limits.messages_per_minute,
             limits.turns_per_minute,
-            limits.tokens_per_day,
+            limits.budget.day.tokens,
             limits.turns_at_once,
         )
     };
@@ -699,7 +703,7 @@ fn limits_that_cannot_be_meant_are_told() {
     let text = "[agents.rose]\nlimits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = 5 }\nmodel = \"local/llama\"\n\
                 [providers.local]\nkind = \"ollama\"\nprices = { mistral = { input = -1, output = 1e3 } }\n";
     assert_snapshot!(report(text), @r#"
-    error: `cost_per_day` needs to know what local/llama costs
+    error: a limit on money needs to know what local/llama costs
      --> config.toml:1:9
       |
     1 | [agents.rose]

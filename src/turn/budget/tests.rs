@@ -9,7 +9,7 @@ use crate::models::{Lineup, ModelMessage, Models, ToolCall};
 use crate::tools::{Results, Scope, ToolBox};
 use crate::turn::{Charge, Ran, Round, Run, Step, TurnError, TurnLimits, TurnRequest};
 
-const NONE: DayLimits = DayLimits {
+const NONE: Caps = Caps {
     tokens: None,
     cost: None,
 };
@@ -17,38 +17,52 @@ const NONE: DayLimits = DayLimits {
 /// S4.38
 #[test]
 fn a_day_is_over_at_its_limit_and_nearly_so_at_four_fifths() {
-    let tokens = DayLimits {
+    let tokens = Caps {
         tokens: Some(1_000),
         ..NONE
     };
-    let cost = DayLimits {
+    let cost = Caps {
         cost: Some(Money(5_000_000)),
         ..NONE
     };
-    let both = DayLimits {
+    let both = Caps {
         tokens: Some(1_000),
         cost: Some(Money(5_000_000)),
     };
-    let check = |limits: DayLimits, tokens, micros, expected| {
+    let check = |limits: Caps, tokens, micros, expected| {
         let spent = Spent {
             tokens,
             cost: Money(micros),
         };
-        assert_eq!(of_day(&limits, spent), expected, "{limits:?} {spent:?}");
+        assert_eq!(
+            verdict(Span::Day, &limits, spent),
+            expected,
+            "{limits:?} {spent:?}"
+        );
     };
     check(NONE, u64::MAX, u64::MAX, Verdict::Fine);
     check(tokens, 0, 0, Verdict::Fine);
     check(tokens, 799, u64::MAX, Verdict::Fine);
-    check(tokens, 800, 0, Verdict::Nearly(Limit::TokensPerDay));
-    check(tokens, 999, 0, Verdict::Nearly(Limit::TokensPerDay));
-    check(tokens, 1_000, 0, Verdict::Over(Limit::TokensPerDay));
-    check(tokens, u64::MAX, 0, Verdict::Over(Limit::TokensPerDay));
+    check(tokens, 800, 0, Verdict::Nearly(Limit::Tokens(Span::Day)));
+    check(tokens, 999, 0, Verdict::Nearly(Limit::Tokens(Span::Day)));
+    check(tokens, 1_000, 0, Verdict::Over(Limit::Tokens(Span::Day)));
+    check(tokens, u64::MAX, 0, Verdict::Over(Limit::Tokens(Span::Day)));
     check(cost, u64::MAX, 3_999_999, Verdict::Fine);
-    check(cost, 0, 4_000_000, Verdict::Nearly(Limit::CostPerDay));
-    check(cost, 0, 5_000_000, Verdict::Over(Limit::CostPerDay));
-    check(both, 900, 5_000_000, Verdict::Over(Limit::CostPerDay));
-    check(both, 1_000, 4_500_000, Verdict::Over(Limit::TokensPerDay));
-    check(both, 100, 4_000_000, Verdict::Nearly(Limit::CostPerDay));
+    check(cost, 0, 4_000_000, Verdict::Nearly(Limit::Cost(Span::Day)));
+    check(cost, 0, 5_000_000, Verdict::Over(Limit::Cost(Span::Day)));
+    check(both, 900, 5_000_000, Verdict::Over(Limit::Cost(Span::Day)));
+    check(
+        both,
+        1_000,
+        4_500_000,
+        Verdict::Over(Limit::Tokens(Span::Day)),
+    );
+    check(
+        both,
+        100,
+        4_000_000,
+        Verdict::Nearly(Limit::Cost(Span::Day)),
+    );
 }
 
 #[test]
@@ -94,14 +108,33 @@ fn a_day_is_the_day_on_the_wall() {
         (day(&Utc, late).to_string(), day(&east, late).to_string()),
         ("2026-03-01".into(), "2026-03-02".into())
     );
-    assert_eq!(end_of_day(&Utc, late), at("2026-03-02T00:00:00Z"));
-    assert_eq!(end_of_day(&east, late), at("2026-03-02T22:00:00Z"));
+    assert_eq!(Span::Day.end(&Utc, late), at("2026-03-02T00:00:00Z"));
+    assert_eq!(Span::Day.end(&east, late), at("2026-03-02T22:00:00Z"));
+}
+
+/// A month is that of the calendar on the wall, whatever its length.
+#[test]
+fn a_month_ends_with_its_last_day() {
+    let east = FixedOffset::east_opt(2 * 60 * 60).unwrap();
+    let at = |text: &str| {
+        DateTime::parse_from_rfc3339(text)
+            .unwrap()
+            .timestamp_millis()
+    };
+    let late = at("2026-02-28T23:30:00Z");
+    let begin = |zone| Span::Month.begin(zone, late).to_string();
+    assert_eq!(Span::Month.begin(&Utc, late).to_string(), "2026-02-01");
+    assert_eq!(begin(&east), "2026-03-01");
+    assert_eq!(Span::Month.end(&Utc, late), at("2026-03-01T00:00:00Z"));
+    assert_eq!(Span::Month.end(&east, late), at("2026-03-31T22:00:00Z"));
+    let december = at("2026-12-31T12:00:00Z");
+    assert_eq!(Span::Month.end(&Utc, december), at("2027-01-01T00:00:00Z"));
 }
 
 #[test]
 fn limits_read_well() {
     let zone = FixedOffset::east_opt(60 * 60).unwrap();
-    let free_at = DateTime::parse_from_rfc3339("2026-03-01T23:00:00Z")
+    let free_at = DateTime::parse_from_rfc3339("2026-02-28T23:00:00Z")
         .unwrap()
         .timestamp_millis();
     let told = |whose, limit| {
@@ -112,9 +145,11 @@ fn limits_read_well() {
         }
         .told(&zone, free_at - 19_500)
     };
-    insta::assert_snapshot!(told(Whose::Agents, Limit::TokensPerDay), @"I've used up my tokens for today. Try again after 00:00 (UTC+01:00).");
-    insta::assert_snapshot!(told(Whose::Agents, Limit::CostPerDay), @"I've used up my money for today. Try again after 00:00 (UTC+01:00).");
-    insta::assert_snapshot!(told(Whose::Persons, Limit::TokensPerDay), @"You've used up your tokens for today. Try again after 00:00 (UTC+01:00).");
+    insta::assert_snapshot!(told(Whose::Agents, Limit::Tokens(Span::Day)), @"I've used up my tokens for today. Try again after 00:00 (UTC+01:00).");
+    insta::assert_snapshot!(told(Whose::Agents, Limit::Cost(Span::Day)), @"I've used up my money for today. Try again after 00:00 (UTC+01:00).");
+    insta::assert_snapshot!(told(Whose::Persons, Limit::Tokens(Span::Day)), @"You've used up your tokens for today. Try again after 00:00 (UTC+01:00).");
+    insta::assert_snapshot!(told(Whose::Persons, Limit::Cost(Span::Month)), @"You've used up your money for this month. Try again after 1 March, 00:00 (UTC+01:00).");
+    insta::assert_snapshot!(told(Whose::House, Limit::Cost(Span::Day)), @"All of us here have used up our money for today. Try again after 00:00 (UTC+01:00).");
     insta::assert_snapshot!(told(Whose::Agents, Limit::TurnsPerMinute(1)), @"I've reached my limit of 1 answer a minute. Try again in 20 seconds.");
     insta::assert_snapshot!(told(Whose::Persons, Limit::TurnsPerMinute(2)), @"You've reached your limit of 2 answers a minute. Try again in 20 seconds.");
 }
@@ -240,7 +275,7 @@ proptest! {
     /// More spending never helps.
     #[test]
     fn verdicts_only_get_worse(most in 1..u64::MAX, one in any::<u64>(), other in any::<u64>()) {
-        let rank = |tokens| match of_day(&DayLimits { tokens: Some(most), ..NONE }, Spent { tokens, ..Spent::default() }) {
+        let rank = |tokens| match verdict(Span::Day, &Caps { tokens: Some(most), ..NONE }, Spent { tokens, ..Spent::default() }) {
             Verdict::Fine => 0,
             Verdict::Nearly(_) => 1,
             Verdict::Over(_) => 2,

@@ -34,6 +34,8 @@ dms = "open"
 groups = "open"
 require_mention = false
 tools = { guest = "reach", member = "reach", admin = "reach", owner = "reach" }
+[limits]
+tokens_per_day = 1_000_000_000
 [people.alice]
 ids = ["telegram:111"]
 role = "member"
@@ -462,6 +464,16 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "pair" => &["/pair", "/pair ABCD-EFGH", "/pair ABCD-EFGH yes"],
         // The config says who Alice is, and no command changes that.
         "unpair" => &["/unpair telegram:111"],
+        "people" => &[
+            "/people",
+            "/people show telegram:111",
+            "/people role telegram:111 guest",
+            "/people role alice owner",
+            "/people role telegram:222 admin main",
+        ],
+        "allow" => &["/allow telegram:111 5 today", "/allow house 5 this month"],
+        "pause" => &["/pause background"],
+        "resume" => &["/resume background"],
         _ => return None,
     })
 }
@@ -513,6 +525,55 @@ async fn no_command_and_no_button_reaches_another_members_things() {
     company.end().await;
 }
 
+/// Only an owner changes roles and budgets and pauses work; an admin sees people, others do not.
+#[tokio::test]
+async fn only_an_owner_changes_people_budgets_and_switches() {
+    let company = Company::new().await;
+    let changed = || {
+        company.house.ask(
+            "SELECT (SELECT count(*) FROM person_roles) + (SELECT count(*) FROM person_links)
+                 + (SELECT count(*) FROM pauses) + (SELECT sum(more_tokens) FROM budgets)",
+        )
+    };
+    let lines = [
+        "/allow house 7 tokens today",
+        "/people role telegram:555 admin",
+        "/people role telegram:555 member rose",
+        "/pause background",
+    ];
+    for actor in [Actor::Guest, Actor::OtherMember, Actor::Admin] {
+        let [home, topic] = company.places(actor);
+        for line in lines {
+            for place in [&home, &topic] {
+                place.says(actor.user(), line).await;
+                company.house.settled(&company.gateway).await;
+                let told = place.texts().pop().expect("a reply");
+                assert!(told.starts_with("Only owners"), "{actor:?}: {line}: {told}");
+                assert_eq!(changed(), "0", "{actor:?}: {line}");
+            }
+        }
+        home.says(actor.user(), "/people").await;
+        company.house.settled(&company.gateway).await;
+        let told = home.texts().pop().expect("a reply");
+        assert_eq!(
+            told.contains("telegram:111"),
+            actor == Actor::Admin,
+            "{told}"
+        );
+        topic.says(DORA, "/people").await;
+        company.house.settled(&company.gateway).await;
+        let told = topic.texts().pop().expect("a reply");
+        assert!(!told.contains("telegram:"), "others read along: {told}");
+    }
+    let [carol, _] = company.places(Actor::Owner);
+    for line in lines {
+        carol.says(CAROL, line).await;
+        company.house.settled(&company.gateway).await;
+    }
+    assert_eq!(changed(), "10", "two roles, a switch and seven tokens");
+    company.end().await;
+}
+
 /// What is Alice's is changed neither by commands of others in a topic that she talks in: her
 /// running turn and her waiting messages stay.
 #[tokio::test]
@@ -559,9 +620,11 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
     Some(match verb {
         "chat" | "ask" => ActsFor::Terminal,
         "run" | "init" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
-        | "remember" | "forget" | "usage" | "audit" | "failed" | "pair" | "security" | "status"
-        | "queue" | "pin" | "new" | "stop" | "reload" | "help" | "version" | "completions"
-        | "logs" | "man" | "sessions" => ActsFor::Operator,
+        | "remember" | "forget" | "usage" | "audit" | "failed" | "pair" | "people" | "allow"
+        | "pause" | "resume" | "security" | "status" | "queue" | "pin" | "new" | "stop"
+        | "reload" | "help" | "version" | "completions" | "logs" | "man" | "sessions" => {
+            ActsFor::Operator
+        }
         _ => return None,
     })
 }

@@ -1,0 +1,55 @@
+//! `parlor pause` and `parlor resume`: the switch for work that nobody waits for. Works while the
+//! gateway runs.
+
+use clap::Args;
+
+use super::actor::actor;
+use super::{Failure, Outcome, data};
+use crate::clock::now_ms;
+use crate::home::Home;
+use crate::records::pauses::{self, Work};
+use crate::storage::Db;
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// background: summaries, and subagents that report later
+    #[arg(value_name = "WHAT", value_parser = ["background"])]
+    what: String,
+}
+
+impl Arguments {
+    fn work(&self) -> Result<Work, Failure> {
+        Work::parse(&self.what)
+            .ok_or_else(|| Failure::WrongUse(format!("{} has no switch", self.what)))
+    }
+}
+
+pub(super) async fn pause(home: Home, arguments: Arguments) -> Outcome {
+    let work = arguments.work()?;
+    let db = Db::open(&home.database()).await?;
+    let paused = db.write(move |tx| pauses::pause(tx, work, &actor(), now_ms()));
+    data(format_args!(
+        "{}",
+        match paused.await? {
+            true => PAUSED,
+            false => "Background work is paused already.",
+        }
+    ));
+    Ok(())
+}
+
+pub(super) async fn resume(home: Home, arguments: Arguments) -> Outcome {
+    let work = arguments.work()?;
+    let db = Db::open(&home.database()).await?;
+    let resumed = db.write(move |tx| pauses::resume(tx, work, &actor(), now_ms()));
+    data(format_args!(
+        "{}",
+        match resumed.await? {
+            true => "Background work goes on.",
+            false => "Background work was not paused.",
+        }
+    ));
+    Ok(())
+}
+
+const PAUSED: &str = "Background work is paused: no summaries, and no subagents that nobody waits for. People are answered as before.";
