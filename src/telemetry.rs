@@ -11,6 +11,8 @@ mod lines;
 mod local_time;
 mod log_file;
 mod sinks;
+#[cfg(feature = "otlp")]
+mod traces;
 mod wanted;
 
 use std::any::Any;
@@ -55,9 +57,11 @@ pub fn start(usual: LevelFilter, flag: Option<LevelFilter>, in_colour: bool) {
     sinks().set_colour(in_colour);
     let (wanted, filter) = reload::Layer::new(wanted::filter(usual, flag));
     let lines = LineLayer { sinks: sinks() }.with_filter(wanted);
-    let started = tracing_subscriber::registry()
-        .with(lines.with_filter(filter_fn(|meta| is_ours(meta.target()))))
-        .try_init();
+    let lines = tracing_subscriber::registry()
+        .with(lines.with_filter(filter_fn(|meta| is_ours(meta.target()))));
+    #[cfg(feature = "otlp")]
+    let lines = lines.with(traces::layer());
+    let started = lines.try_init();
     // A second start in the same process, as in tests, keeps the first.
     if started.is_ok() {
         let _ = STARTED.set(Started { filter, flag });
@@ -144,6 +148,8 @@ pub(crate) fn zone() -> String {
 
 /// Returns when all log lines are written, or after a time limit.
 pub fn flush() {
+    #[cfg(feature = "otlp")]
+    traces::flush_within(LAST_LINES_WITHIN);
     sinks().flush_within(LAST_LINES_WITHIN);
 }
 

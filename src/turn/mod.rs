@@ -18,6 +18,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::access::Role;
 use crate::config::{AgentLimits, ModelRef};
@@ -277,7 +278,8 @@ impl Run {
         self.steps += 1;
         let lead = if self.said.is_empty() { "" } else { PARAGRAPH };
         let stage = Stage::new(events, lead, &self.saying);
-        let asking = ask_until_answered(models, &self.request, &stage);
+        let span = tracing::debug_span!("model", step = self.steps);
+        let asking = ask_until_answered(models, &self.request, &stage).instrument(span);
         let slow = async {
             stage.silence().await;
             if self.is_known_slow.swap(true, Ordering::Relaxed) {
@@ -352,9 +354,14 @@ impl Run {
                         outcome: Ok(Outcome::say(refusal)),
                     };
                 }
-                let called = AssertUnwindSafe(self.request.tools.call(&self.request.scope, call))
-                    .catch_unwind()
-                    .await;
+                let called = AssertUnwindSafe(
+                    self.request
+                        .tools
+                        .call(&self.request.scope, call)
+                        .instrument(tracing::debug_span!("tool", tool = %call.name)),
+                )
+                .catch_unwind()
+                .await;
                 Ran {
                     number,
                     outcome: called.map_err(|_| ToolPanicked),

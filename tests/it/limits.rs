@@ -299,7 +299,7 @@ async fn all_ids_of_a_person_have_one_budget() {
     let texts = carol.texts();
     assert!(texts[0].starts_with("You've used up your tokens for today."));
     assert!(
-        texts[1].contains("You have 0 of 100 tokens left today."),
+        texts[1].contains("you, today: 112 of 100 tokens"),
         "{texts:?}"
     );
     gateway.shutdown().await;

@@ -186,7 +186,7 @@ async fn the_menu_is_told_once_and_again_only_when_it_changed() {
     );
     assert_eq!(
         names(2).last().map(String::as_str),
-        Some("unpair"),
+        Some("resume"),
         "owners see more"
     );
 

@@ -207,6 +207,13 @@ fn broken_command(house: &House, name: &str) -> (&'static str, &'static str) {
         "bind" => ("/bind rose", REPLY),
         "unbind" => ("/unbind", REPLY),
         "audit" => ("/audit", REPLY),
+        "people" => ("/people role telegram:444 admin", "INSERT ON person_roles"),
+        "allow" => ("/allow main 7 tokens today", REPLY),
+        "pause" => ("/pause background", "INSERT ON pauses"),
+        "resume" => {
+            house.tell("INSERT INTO pauses (what, set_by, set_at) VALUES ('background', 'cli', 1)");
+            ("/resume background", "DELETE ON pauses")
+        }
         other => panic!("/{other} needs a line here: what of it can break?"),
     }
 }

@@ -293,13 +293,9 @@ async fn a_private_topic_that_telegram_lost_is_answered_in_the_chat() {
     house
         .wait_until_stored("SELECT group_concat(state) FROM outbox", "sent")
         .await;
-    assert!(
-        process
-            .log()
-            .contains("Telegram does not know this private topic"),
-        "{}",
-        process.log()
-    );
+    process
+        .wait_for_log("Telegram does not know this private topic")
+        .await;
     assert_eq!(process.stop().await, 0);
 }
 
