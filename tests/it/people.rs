@@ -43,7 +43,7 @@ async fn last(house: &House, gateway: &parlor::gateway::Gateway, dm: &Dm, text: 
     dm.texts().pop().expect("a reply")
 }
 
-/// S4.35: a verb beside the running gateway counts with the next message, and so does taking it back.
+/// A verb beside the running gateway counts with the next message, and so does taking it back.
 #[tokio::test]
 async fn a_role_given_on_the_command_line_counts_at_once() {
     let house = House::new(HOUSE).await;
