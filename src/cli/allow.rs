@@ -4,7 +4,8 @@
 use clap::Args;
 
 use super::actor::actor;
-use super::{Failure, Outcome, data};
+use super::usage::LimitLine;
+use super::{Failure, Outcome, print};
 use crate::clock::now_ms;
 use crate::commands::texts::usage as texts;
 use crate::config::Secrets;
@@ -21,6 +22,9 @@ pub(super) struct Arguments {
     /// today or this month
     #[arg(value_name = "AMOUNT", required = true, num_args = 1..)]
     amount: Vec<String>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
@@ -43,9 +47,10 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         Ok(raise)
     };
     let raise = db.write(write).await??;
-    let told = texts::allowed(&raise, &checked.config.currency);
-    data(format_args!("{told}"));
-    Ok(())
+    let currency = &checked.config.currency;
+    let told = texts::allowed(&raise, currency);
+    let limit = LimitLine::of(&raise.account(), currency);
+    print::result(arguments.json, &limit, format_args!("{told}"))
 }
 
 const HOW: &str = "who gets how much? Write it like `parlor allow rose 2.00 today`, `parlor allow rose 50000 tokens today` or `parlor allow house 5 this month`";

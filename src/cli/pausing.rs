@@ -2,9 +2,10 @@
 //! gateway runs.
 
 use clap::Args;
+use serde_json::json;
 
 use super::actor::actor;
-use super::{Failure, Outcome, data};
+use super::{Failure, Outcome, print};
 use crate::clock::now_ms;
 use crate::home::Home;
 use crate::records::pauses::{self, Work};
@@ -15,6 +16,9 @@ pub(super) struct Arguments {
     /// background: summaries, and subagents that report later
     #[arg(value_name = "WHAT", value_parser = ["background"])]
     what: String,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Arguments {
@@ -25,31 +29,30 @@ impl Arguments {
 }
 
 pub(super) async fn pause(home: Home, arguments: Arguments) -> Outcome {
-    let work = arguments.work()?;
+    let (work, json) = (arguments.work()?, arguments.json);
     let db = Db::open(&home.database()).await?;
     let paused = db.write(move |tx| pauses::pause(tx, work, &actor(), now_ms()));
-    data(format_args!(
-        "{}",
-        match paused.await? {
-            true => PAUSED,
-            false => "Background work is paused already.",
-        }
-    ));
-    Ok(())
+    let told = match paused.await? {
+        true => PAUSED,
+        false => "Background work is paused already.",
+    };
+    tell(json, work, true, told)
 }
 
 pub(super) async fn resume(home: Home, arguments: Arguments) -> Outcome {
-    let work = arguments.work()?;
+    let (work, json) = (arguments.work()?, arguments.json);
     let db = Db::open(&home.database()).await?;
     let resumed = db.write(move |tx| pauses::resume(tx, work, &actor(), now_ms()));
-    data(format_args!(
-        "{}",
-        match resumed.await? {
-            true => "Background work goes on.",
-            false => "Background work was not paused.",
-        }
-    ));
-    Ok(())
+    let told = match resumed.await? {
+        true => "Background work goes on.",
+        false => "Background work was not paused.",
+    };
+    tell(json, work, false, told)
+}
+
+fn tell(json: bool, work: Work, is_paused: bool, told: &str) -> Outcome {
+    let result = json!({ "what": work.as_str(), "paused": is_paused });
+    print::result(json, &result, format_args!("{told}"))
 }
 
 const PAUSED: &str = "Background work is paused: no summaries, and no subagents that nobody waits for. People are answered as before.";

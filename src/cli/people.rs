@@ -18,29 +18,25 @@ use crate::operations::known_people::{self, Known, Looking, Source};
 use crate::operations::people::{self, Wish};
 use crate::storage::Db;
 
+/// Without a verb, people are listed.
 #[derive(Args)]
-#[command(arg_required_else_help = true)]
 pub(super) struct Arguments {
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
 enum Verb {
     /// Show everybody: from config.toml, granted, let in, and seen
     #[command(visible_alias = "ls")]
-    List {
-        /// Print it as JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Show a person, and where each role and id comes from
     Show {
         /// An id, such as telegram:12345678, or a name
         who: String,
-        /// Print it as JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Add a person with a name, ids and a role
     Add {
@@ -101,9 +97,10 @@ fn with_agent(text: &str) -> Result<(String, Role), String> {
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
     let db = Db::open(&home.database()).await?;
-    match arguments.verb {
-        Verb::List { json } => list(&db, &checked, json).await,
-        Verb::Show { who, json } => show(&db, &checked, who, json).await,
+    let json = arguments.json;
+    let wish = match arguments.verb.unwrap_or(Verb::List) {
+        Verb::List => return list(&db, &checked, json).await,
+        Verb::Show { who } => return show(&db, &checked, who, json).await,
         Verb::Add {
             name,
             id,
@@ -112,35 +109,39 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         } => {
             let is_for_one = role.is_none() && !agent.is_empty();
             let role = role.or((!is_for_one).then_some(Role::Member));
-            let wish = Wish::Add {
+            Wish::Add {
                 name,
                 ids: id,
                 role,
                 agents: agent,
-            };
-            change(&home, &db, checked, wish).await
+            }
         }
-        Verb::Role { who, role, agent } => {
-            change(&home, &db, checked, Wish::Role { who, role, agent }).await
-        }
-        Verb::Link { who, id } => change(&home, &db, checked, Wish::Link { who, id }).await,
-        Verb::Remove { who } => change(&home, &db, checked, Wish::Remove { who }).await,
-    }
+        Verb::Role { who, role, agent } => Wish::Role { who, role, agent },
+        Verb::Link { who, id } => Wish::Link { who, id },
+        Verb::Remove { who } => Wish::Remove { who },
+    };
+    change(&home, &db, checked, wish, json).await
 }
 
-async fn change(home: &Home, db: &Db, checked: CheckedConfig, wish: Wish) -> Outcome {
+async fn change(home: &Home, db: &Db, checked: CheckedConfig, wish: Wish, json: bool) -> Outcome {
     // New agents of the file get their rows, so that roles can hang on them.
     checked.registry(home, db).await?;
-    let config = checked.config;
+    let (config, currency) = (checked.config.clone(), checked.config.currency.clone());
     let write = move |tx: &rusqlite::Transaction<'_>| {
-        let now = now_ms();
-        let plan = people::plan(tx, &config, &wish, now)?;
-        if let Ok(plan) = &plan {
-            plan.write(tx, &actor(), now)?;
-        }
-        Ok(plan)
+        let (access, now) = (&config.access, now_ms());
+        let plan = match people::plan(tx, &config, &wish, now)? {
+            Ok(plan) => plan,
+            Err(error) => return Ok(Err(error)),
+        };
+        plan.write(tx, &actor(), now)?;
+        let word = plan.person().to_string();
+        let known = known_people::find(tx, access, &word, Looking::ToChange, now)?;
+        Ok(known.map(|known| (plan, known)))
     };
-    let plan = db.write(write).await??;
+    let (plan, known) = db.write(write).await??;
+    if json {
+        return data_json(&Listed::of(&known, &currency));
+    }
     data(format_args!("{}", texts::changed(&plan)));
     Ok(())
 }
@@ -247,11 +248,8 @@ struct ListedRole {
 #[derive(Serialize)]
 struct Origin {
     kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
 }
 

@@ -158,6 +158,7 @@ pub(crate) struct Raise {
     /// The limit from now on.
     pub(crate) caps: Caps,
     pub(crate) spent: Spent,
+    allowed_before: Spent,
     spender: Spender,
     before: Caps,
 }
@@ -190,6 +191,7 @@ pub(crate) fn plan(
         span: wish.span,
         more: wish.more,
         spent: sum.spent,
+        allowed_before: sum.more,
         spender,
         before,
     }))
@@ -261,7 +263,15 @@ fn no_cap(holder: &Holder, is_money: bool, span: Span, budget: &Budget) -> UserE
     });
     let caps: Vec<String> = caps.collect();
     let has = match caps.as_slice() {
-        [] => "Nothing is limited there.".to_owned(),
+        [] => match holder {
+            Holder::Agent(agent) => {
+                format!("A limit is set in config.toml, under `[agents.{agent}.limits]`.")
+            }
+            Holder::Person { .. } => {
+                "A limit is set in config.toml, under `[access.limits]`.".to_owned()
+            }
+            Holder::House => "A limit is set in config.toml, under `[limits]`.".to_owned(),
+        },
         caps => format!("There are limits on {}.", caps.join(", ")),
     };
     UserError::new(format!(
@@ -271,6 +281,21 @@ fn no_cap(holder: &Holder, is_money: bool, span: Span, budget: &Budget) -> UserE
 }
 
 impl Raise {
+    /// The limit from now on.
+    pub(crate) fn account(&self) -> Account {
+        let own = |raised: u64, more: u64| raised.saturating_add(more);
+        Account {
+            holder: self.holder.clone(),
+            span: self.span,
+            caps: self.caps,
+            more: Spent {
+                tokens: own(self.allowed_before.tokens, self.more.tokens),
+                cost: Money(own(self.allowed_before.cost.0, self.more.cost.0)),
+            },
+            spent: self.spent,
+        }
+    }
+
     pub(crate) fn write(
         &self,
         tx: &Transaction<'_>,

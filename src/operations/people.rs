@@ -45,7 +45,9 @@ pub(crate) enum Wish {
 pub(crate) enum Plan {
     Add {
         name: String,
-        ids: Vec<PersonId>,
+        /// The id that stands for the person.
+        main: PersonId,
+        others: Vec<PersonId>,
         role: Option<Role>,
         agents: Vec<(AgentId, AgentUid, Role)>,
     },
@@ -262,6 +264,9 @@ fn add(
             "A name has 1 to {MAX_NAME_CHARS} characters, and no colon."
         ));
     }
+    let Some((main, others)) = ids.split_first() else {
+        return refuse("A person has an id, such as telegram:12345678.".to_owned());
+    };
     let register = Register::load(connection, &config.access)?;
     let is_taken = |person: &Person| person.name.to_lowercase() == name.to_lowercase();
     if register.people.all().iter().any(|person| is_taken(person)) {
@@ -300,13 +305,24 @@ fn add(
     }
     Ok(Ok(Plan::Add {
         name: name.to_owned(),
-        ids: ids.to_vec(),
+        main: main.clone(),
+        others: others.to_vec(),
         role,
         agents: with,
     }))
 }
 
 impl Plan {
+    /// The id that stands for the person.
+    pub(crate) fn person(&self) -> &PersonId {
+        match self {
+            Plan::Add { main, .. } => main,
+            Plan::Role { known, .. } | Plan::Link { known, .. } | Plan::Remove { known, .. } => {
+                known.main()
+            }
+        }
+    }
+
     pub(crate) fn write(
         &self,
         tx: &Transaction<'_>,
@@ -317,13 +333,11 @@ impl Plan {
         match self {
             Plan::Add {
                 name,
-                ids,
+                main,
+                others,
                 role,
                 agents,
             } => {
-                let Some((main, others)) = ids.split_first() else {
-                    return Ok(());
-                };
                 grants::set_name(tx, main, name, &by)?;
                 for id in others {
                     grants::link(tx, main, id, &by)?;
@@ -362,11 +376,13 @@ impl Plan {
         match self {
             Plan::Add {
                 name,
-                ids,
+                main,
+                others,
                 role,
                 agents,
             } => {
-                let ids: Vec<String> = ids.iter().map(PersonId::to_string).collect();
+                let ids = std::iter::once(main).chain(others);
+                let ids: Vec<String> = ids.map(PersonId::to_string).collect();
                 let role = role.iter().map(Role::to_string);
                 let with = agents
                     .iter()

@@ -150,6 +150,24 @@ async fn the_json_page_names_every_field() {
     gateway.shutdown().await;
 
     checked(home, "version", &[]).await;
+    let made = run(
+        home,
+        &[
+            "people",
+            "role",
+            "telegram:222",
+            "admin",
+            "--agent",
+            "rose",
+            "--json",
+        ],
+    );
+    let made: Value = serde_json::from_str(&made.await.stdout).expect("JSON");
+    assert_eq!(made["agents"][0]["role"], "admin");
+    checked(home, "people list", &[]).await;
+    let raised = checked(home, "allow", &["house", "2.00", "today"]).await;
+    assert_eq!(raised["most_cost"]["amount"], "102.00");
+    checked(home, "pause", &["background"]).await;
     checked(home, "agent list", &[]).await;
     let info = checked(home, "agent info", &["rose"]).await;
     assert_eq!(info["bound"][0]["name"], "Roses");

@@ -250,7 +250,8 @@ mod tests {
             }),
             changed(&Plan::Add {
                 name: "dan".into(),
-                ids: Vec::new(),
+                main: "telegram:4".parse().unwrap(),
+                others: Vec::new(),
                 role: Some(Role::Member),
                 agents: Vec::new(),
             }),
