@@ -14,34 +14,53 @@ pub(super) const OWN: [(&str, &str); 4] = [
 /// How a line gets along with an answer that is being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
+    /// An agent answers.
+    Talks,
     /// The reply stands for itself and comes at once.
     Asks,
     /// The reply is the gateway's list, and the terminal adds its own part.
     Help,
-    /// The reply is about the conversation that goes on after the answer, so it comes behind.
+    /// The conversation goes on differently after the line, so the line waits for the answers to the
+    /// lines before.
     Changes,
+    /// Waiting lines go. The reply comes behind the answer.
+    Drops,
     /// The answer ends.
     Stops,
 }
 
 pub(super) fn manner(line: &str) -> Manner {
     use commands::{AgentWish, Command, ModelWish, QueueWish};
-    let Parsed::Command(command) = commands::parse(line) else {
-        return Manner::Asks;
+    let command = match commands::parse(line) {
+        Parsed::Talk => return Manner::Talks,
+        Parsed::Mistaken(_) => return Manner::Asks,
+        Parsed::Command(command) => command,
     };
     match command {
         Command::Help => Manner::Help,
-        Command::Agent(AgentWish::Show)
+        // The agent itself is steered, in all its places.
+        Command::Agent(AgentWish::Show | AgentWish::Why | AgentWish::Steer { .. })
         | Command::Model(ModelWish::Show)
         | Command::Queue(QueueWish::Show) => Manner::Asks,
+        Command::Queue(QueueWish::Clear) => Manner::Drops,
         Command::Agent(_)
         | Command::Model(_)
-        | Command::Queue(_)
         | Command::New
-        | Command::Again(_) => Manner::Changes,
+        | Command::Again(_)
+        | Command::Bind(_)
+        | Command::Unbind => Manner::Changes,
         Command::Stop(_) => Manner::Stops,
         _ => Manner::Asks,
     }
+}
+
+/// Whether a line drops the lines that wait: `/queue clear` and `/stop all`.
+pub(super) fn drops_what_waits(line: &str) -> bool {
+    use commands::{Command, QueueWish, Which};
+    matches!(
+        commands::parse(line),
+        Parsed::Command(Command::Queue(QueueWish::Clear) | Command::Stop(Which::All))
+    )
 }
 
 /// Whether the first word of a line ends the chat. Words behind it change nothing.
@@ -164,19 +183,16 @@ mod tests {
                 "/status",
                 "/whoami",
                 "/nonsense",
-                "hello",
+                "/agent why",
+                "/agent pause rose",
             ],
         );
+        check(Manner::Talks, &["hello", "/etc/hosts"]);
+        check(Manner::Drops, &["/queue clear"]);
         check(Manner::Help, &["/help", "/HELP me"]);
         check(
             Manner::Changes,
-            &[
-                "/new",
-                "/agent rose",
-                "/agent reset",
-                "/model a/b",
-                "/queue clear",
-            ],
+            &["/new", "/agent rose", "/agent reset", "/model a/b"],
         );
         check(Manner::Stops, &["/stop", "/stop all", "/stop this"]);
     }
