@@ -9,6 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 use super::Failure;
 use super::color::Style;
@@ -111,6 +112,29 @@ pub(super) fn data(line: Arguments<'_>) {
 /// Prints a result in words of ours. Commands in it can be typed as they are.
 pub(super) fn told(line: Arguments<'_>) {
     line_of_data(&printable(&to_type(&line.to_string())));
+}
+
+/// Prints lines of ours and of the data, each wrapped between words where the terminal is narrow.
+pub(super) fn wrapped(text: &str) {
+    let width = width().map_or(usize::MAX, usize::from);
+    let lines: Vec<String> = text.lines().map(|line| hanging(line, width)).collect();
+    data(format_args!("{}", lines.join("\n")));
+}
+
+/// A line with the rest below it, a little to the right.
+fn hanging(line: &str, width: usize) -> String {
+    let (mut wrapped, mut used) = (String::new(), 0);
+    for word in line.split_inclusive(' ') {
+        let needed = word.trim_end().width();
+        if used > 0 && used + needed > width {
+            wrapped.truncate(wrapped.trim_end().len());
+            wrapped.push_str("\n  ");
+            used = 2;
+        }
+        wrapped.push_str(word);
+        used += word.width();
+    }
+    wrapped
 }
 
 /// Prints data as JSON, whole: escaped where [`data`] leaves out.
@@ -283,7 +307,17 @@ fn stderr() -> std::io::Stderr {
 
 #[cfg(test)]
 mod tests {
-    use super::with_home;
+    use super::{hanging, with_home};
+
+    #[test]
+    fn long_lines_hang_between_words() {
+        assert_eq!(
+            hanging("tools: one, two, three", 12),
+            "tools: one,\n  two, three"
+        );
+        assert_eq!(hanging("a  b", 80), "a  b");
+        assert_eq!(hanging("", 10), "");
+    }
 
     #[test]
     fn commands_name_the_home_that_was_named() {

@@ -26,6 +26,8 @@ impl Column {
 
 /// Between two columns.
 const GAP: usize = 2;
+/// A row with more lines is hard to read.
+const TALLEST: usize = 3;
 /// Words up to this length are never broken apart.
 const LONGEST_WORD: usize = 30;
 
@@ -53,8 +55,14 @@ fn render<const N: usize>(
     let Some(widths) = fit(natural, least, width) else {
         return blocks(&rows, width.unwrap_or(usize::MAX));
     };
-    let lines = rows.iter().flat_map(|row| lines(&columns, &widths, row));
-    lines.collect::<Vec<_>>().join("\n")
+    let heights: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| lines(&columns, &widths, row))
+        .collect();
+    if heights.iter().any(|lines| lines.len() > TALLEST) {
+        return blocks(&rows, width.unwrap_or(usize::MAX));
+    }
+    heights.concat().join("\n")
 }
 
 /// The widths of all columns. Where there is no room, the widest columns of words give way first.

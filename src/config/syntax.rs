@@ -447,7 +447,7 @@ impl Broken<'_> {
         let starts = errors.iter().filter_map(|error| Some(error.span()?.start));
         let line = self.line(starts.min()?);
         let text = &self.text[line.clone()];
-        if text.matches('"').count() % 2 == 0 || text.contains("\"\"\"") {
+        if text.matches('"').count().is_multiple_of(2) || text.contains("\"\"\"") {
             return None;
         }
         Some(self.missing_quote(&line, "\"").fault(Fault::Syntax))

@@ -285,3 +285,18 @@ fn first_problems(report: &str) -> String {
         .collect::<Vec<_>>()
         .join("\n\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::first_problems;
+
+    #[test]
+    fn problems_are_shown_whole() {
+        let problem = |number: usize| format!("error: {number}\n --> f\n  |\n  = help: x");
+        let all: Vec<String> = (1..5).map(problem).collect();
+        let report = format!("{}\n\n4 problems in config.toml.", all.join("\n\n"));
+        assert_eq!(first_problems(&report), all[..2].join("\n\n"));
+        let long = format!("error: long{}", "\n  |".repeat(20));
+        assert_eq!(first_problems(&format!("{long}\n\n1 problem")), long);
+    }
+}

@@ -390,8 +390,15 @@ async fn help_is_short_and_help_all_lists_what_only_the_terminal_knows() {
     Paste: several lines at once are one message
     ›
     ");
-    chat.types("/quit\r");
+    // Bare words of other prompts do the same.
+    chat.types("?\r");
+    chat.sees("the help again", |screen| {
+        screen.contains("› ?\n") && screen.ends_with("lists every command and key.\n›")
+    })
+    .await;
+    chat.types("exit\r");
     assert_eq!(chat.ends().await, 0);
+    assert_eq!(house.ask("SELECT count(*) FROM turns"), "0");
 }
 
 #[tokio::test]

@@ -244,7 +244,8 @@ impl Talk {
     }
 
     async fn take_line(&mut self, line: String, typed: Typed) -> Result<ControlFlow<()>, Failure> {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let meant = words::as_elsewhere(&line).unwrap_or(&line).to_owned();
+        let words: Vec<&str> = meant.split_whitespace().collect();
         let before = prompt(&self.place);
         match words.as_slice() {
             [] => return self.ask_again().await,

@@ -70,6 +70,15 @@ pub(super) fn leaves(first: &str) -> bool {
         .any(|own| own.eq_ignore_ascii_case(first))
 }
 
+/// Bare words that other prompts take for commands, typed as a whole line.
+pub(super) fn as_elsewhere(line: &str) -> Option<&'static str> {
+    match line.trim() {
+        "quit" | "exit" => Some("/quit"),
+        "help" | "?" => Some("/help"),
+        _ => None,
+    }
+}
+
 /// Names in the config. Topics come and go while people talk.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Words {
@@ -139,7 +148,7 @@ pub(super) fn meant_for_the_terminal(line: &str) -> Option<String> {
     let own = OWN.iter().map(|(name, _)| *name);
     let meant = nearest(name, shared().chain(own.clone()))?;
     own.into_iter().find(|name| *name == meant).map(|meant| {
-        format!("There is no command /{name}. Did you mean /{meant}? /help lists all of them.")
+        format!("There is no command /{name}. Did you mean /{meant}? /help all lists them.")
     })
 }
 
@@ -204,6 +213,9 @@ mod tests {
         }
         assert!(!leaves("/quite"));
         assert!(!leaves("quit"));
+        assert_eq!(as_elsewhere(" exit "), Some("/quit"));
+        assert_eq!(as_elsewhere("?"), Some("/help"));
+        assert_eq!(as_elsewhere("exit the room"), None);
     }
 
     #[test]
@@ -211,11 +223,11 @@ mod tests {
         let meant = |line| meant_for_the_terminal(line);
         assert_eq!(
             meant("/topc writing").as_deref(),
-            Some("There is no command /topc. Did you mean /topic? /help lists all of them.")
+            Some("There is no command /topc. Did you mean /topic? /help all lists them.")
         );
         assert_eq!(
             meant("/qiut").as_deref(),
-            Some("There is no command /qiut. Did you mean /quit? /help lists all of them.")
+            Some("There is no command /qiut. Did you mean /quit? /help all lists them.")
         );
         for other in ["/agnet", "/stop", "/stop it", "hello", "/etc/hosts"] {
             assert_eq!(meant(other), None, "{other}");
