@@ -312,14 +312,14 @@ fn pair_command(code: &str, has_owner: bool, home: Option<&str>) -> String {
 }
 
 /// The folder as a shell takes it, unless it is the one that `parlor` uses without being told.
-fn named_home(home: &Path) -> Option<String> {
+pub(crate) fn named_home(home: &Path) -> Option<String> {
     let usual = std::env::home_dir().map(|user| user.join(".parlor"));
     let whole = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
     (usual.as_deref() != Some(&whole)).then(|| quoted(&whole.display().to_string()))
 }
 
 /// As one word of a shell.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@:".contains(letter);
     match word.chars().all(is_plain) {
         true => word.to_owned(),

@@ -56,8 +56,9 @@ struct Line {
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let place = arguments.place.as_deref().map(key).transpose()?;
+    let agent = arguments.agent;
     let wanted = Wanted {
-        agent: arguments.agent,
+        agent: agent.clone(),
         place,
         by: arguments.by,
         since: arguments.since,
@@ -68,8 +69,11 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let read = move |connection: &rusqlite::Connection| audit::latest(connection, &wanted, limit);
     let entries = db.read(read).await?;
     // Names are nice to have, also beside a config with problems.
-    let config = CheckedConfig::load(&home, Secrets::WherePresent).ok();
-    let config = config.as_ref().map(|checked| &*checked.config);
+    let checked = CheckedConfig::load(&home, Secrets::WherePresent).ok();
+    if let (Some(agent), Some(checked)) = (agent.filter(|_| entries.is_empty()), &checked) {
+        refuse_unknown(&home, &db, checked, agent).await?;
+    }
+    let config = checked.as_ref().map(|checked| &*checked.config);
     let names = Names::load(&db, config).await?;
     if arguments.json {
         let lines: Vec<Line> = entries
@@ -98,6 +102,24 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     });
     data(format_args!("{}", table(columns, cells.collect())));
     Ok(())
+}
+
+/// An agent that is neither here nor in the audit is misspelt.
+async fn refuse_unknown(home: &Home, db: &Db, checked: &CheckedConfig, agent: String) -> Outcome {
+    let (registry, _) = checked.registry(home, db).await?;
+    let known = super::agent::find(&registry, &agent).map(|_| ());
+    if known.is_ok() {
+        return known;
+    }
+    let wanted = Wanted {
+        agent: Some(agent),
+        ..Wanted::default()
+    };
+    let read = move |connection: &rusqlite::Connection| audit::latest(connection, &wanted, 1);
+    match db.read(read).await?.is_empty() {
+        true => known,
+        false => Ok(()),
+    }
 }
 
 fn line(entry: Entry, names: &Names) -> Line {

@@ -7,17 +7,20 @@ mod live;
 mod pipe;
 mod screen;
 mod talk;
+mod texts;
 mod topics;
 mod words;
 
 use std::io::{IsTerminal, stdin};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use nix::sys::termios::{
     LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr,
 };
+use tokio::time::{Instant, sleep};
 
 use super::{Failure, Outcome, note, print};
 use crate::access::Standing;
@@ -71,7 +74,11 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let (host, terminal, place) = open(&home, wish, arguments.agent.as_deref()).await?;
     if stdin().is_terminal() && print::is_seen() {
         let created = created.is_some().then(|| home.path());
-        return at_a_terminal(&home, host, terminal, place, created).await;
+        let opening = Opening {
+            home: home.clone(),
+            agent: arguments.agent,
+        };
+        return at_a_terminal(opening, host, terminal, place, created).await;
     }
     pipe::run(host, terminal, place).await
 }
@@ -100,8 +107,35 @@ pub(super) async fn open(
     Ok((Host::Own(Box::new(gateway)), terminal, place))
 }
 
+/// A chat that has the gateway may take this long to end, after its terminal is gone.
+const OTHER_CHAT_ENDS: Duration = Duration::from_secs(15);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The way into a gateway, for a chat that has to open once more.
+struct Opening {
+    home: Home,
+    agent: Option<String>,
+}
+
+impl Opening {
+    /// Opens once more after the chat that had the gateway has ended.
+    async fn again(&self, place: &SessionKey) -> Result<(Host, Terminal), Failure> {
+        let patience = Instant::now() + OTHER_CHAT_ENDS;
+        loop {
+            let wish = PlaceWish::This(place.clone());
+            match open(&self.home, wish, self.agent.as_deref()).await {
+                Ok((host, terminal, _)) => return Ok((host, terminal)),
+                Err(_) if self.home.is_running() && Instant::now() < patience => {
+                    sleep(LOOK_AGAIN).await;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+}
+
 async fn at_a_terminal(
-    home: &Home,
+    opening: Opening,
     host: Host,
     terminal: Terminal,
     place: SessionKey,
@@ -110,17 +144,17 @@ async fn at_a_terminal(
     let topics = host.topics(&place).await?;
     let words = Words {
         agents: host.agent_ids().await?,
-        topics: topics.into_iter().map(|topic| topic.name).collect(),
+        topics: topics.into_iter().filter_map(|topic| topic.name).collect(),
     };
     let before = tcgetattr(stdin());
-    let (prompt, live) = match editor::start(home.path(), words)? {
+    let (prompt, live) = match editor::start(opening.home.path(), words)? {
         Some((prompt, live)) => (prompt, Some(live)),
         None => (editor::start_plain(), None),
     };
     if let (Some(_), Ok(before)) = (&live, &before) {
         keep_keys(before.clone());
     }
-    let talk = Talk::new(host, terminal, Screen::new(live), prompt, place);
+    let talk = Talk::new(opening, host, terminal, Screen::new(live), prompt, place);
     let talked = talk.run(created).await;
     // The editor may still be reading, when the gateway gave up.
     if let Ok(before) = before {

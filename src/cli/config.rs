@@ -120,9 +120,10 @@ struct Findings {
     file: PathBuf,
     /// Agents and bindings of a usable config.
     counts: Option<(usize, usize)>,
+    /// Problems and warnings.
     report: Option<Report>,
-    /// Why keys of providers cannot be read. The gateway starts without them.
-    missing_keys: Vec<String>,
+    /// Secrets without which `parlor run` does not start.
+    needed_secrets: usize,
 }
 
 fn check_file(home: &Home, arguments: &Check) -> Outcome {
@@ -149,37 +150,28 @@ enum Unchecked {
 fn findings(home: &Home, file: Option<&Path>) -> Result<Findings, Unchecked> {
     let source = source(home, file)?;
     let path = source.path.clone();
-    let checked = |secrets| {
-        check(
-            config::draft(source.clone(), home.path(), secrets),
-            home.path(),
-        )
-    };
-    let report = checked(Secrets::Required).err().map(|report| Report {
+    let drafted = |secrets| config::draft(source.clone(), home.path(), secrets);
+    let draft = drafted(Secrets::Required);
+    let mut report = Report {
+        source: draft.source.clone(),
+        problems: draft.warnings.clone(),
         purpose: Secrets::WherePresent,
-        ..report
-    });
-    let is_usable = report.as_ref().is_none_or(|report| {
-        report
-            .problems
-            .iter()
-            .all(|problem| report.severity(problem) != Severity::Error)
-    });
-    let config = checked(Secrets::WherePresent).ok().filter(|_| is_usable);
-    let missing_keys = config.iter().flat_map(|(config, _)| {
-        let providers = config.providers.iter();
-        providers.filter_map(|(name, provider)| {
-            let why = provider.missing_key.as_ref()?;
-            Some(format!("{why}; [providers.{name}] needs it"))
-        })
-    });
+    };
+    let problems = check(draft, home.path()).err();
+    let problems = problems.map_or_else(Vec::new, |report| report.problems);
+    let is_usable = problems
+        .iter()
+        .all(|problem| report.severity(problem) != Severity::Error);
+    let needed_secrets = problems.len();
+    report.problems.extend(problems);
+    let config = check(drafted(Secrets::WherePresent), home.path()).ok();
     Ok(Findings {
         file: path,
-        missing_keys: missing_keys.collect(),
+        needed_secrets,
         counts: config
-            .as_ref()
+            .filter(|_| is_usable)
             .map(|(config, _)| (config.agents.len(), config.bindings.len())),
-        report,
+        report: (!report.problems.is_empty()).then_some(report),
     })
 }
 
@@ -211,7 +203,7 @@ fn print_words(found: &Findings, is_old: bool) -> Outcome {
         .file_name()
         .unwrap_or(found.file.as_os_str())
         .to_string_lossy();
-    let missing = match (&found.report, found.counts) {
+    match (&found.report, found.counts) {
         (Some(report), None) => {
             print::in_colour(&report.render(color));
             return Err(Failure::told());
@@ -219,10 +211,9 @@ fn print_words(found: &Findings, is_old: bool) -> Outcome {
         (Some(report), Some(_)) => {
             // An empty line separates the warnings from the result.
             print::in_colour(&format!("{}\n", report.render_problems(color).trim_end()));
-            report.problems.len()
         }
-        (None, _) => 0,
-    };
+        (None, _) => {}
+    }
     if let Some((agents, bindings)) = found.counts {
         data(format_args!(
             "{name} is fine: {}, {}.",
@@ -230,7 +221,7 @@ fn print_words(found: &Findings, is_old: bool) -> Outcome {
             count(bindings, "binding")
         ));
     }
-    match missing {
+    match found.needed_secrets {
         0 => {}
         1 => note(format_args!(
             "`parlor run` would not start on this machine: a secret is missing."
@@ -238,9 +229,6 @@ fn print_words(found: &Findings, is_old: bool) -> Outcome {
         missing => note(format_args!(
             "`parlor run` would not start on this machine: {missing} secrets are missing."
         )),
-    }
-    for missing in &found.missing_keys {
-        note(format_args!("note: {missing}"));
     }
     if is_old {
         note(format_args!("{OLD_SCHEMA} {RENEW}"));
@@ -254,9 +242,6 @@ fn print_json(found: &Findings, is_old: bool) -> Outcome {
         .as_ref()
         .map(Report::listed)
         .unwrap_or_default();
-    problems.extend(found.missing_keys.iter().map(|missing| {
-        ListedProblem::at_start(&found.file, "warning", "missing-secret", missing.clone())
-    }));
     if is_old {
         problems.push(ListedProblem {
             help: Some(RENEW.into()),

@@ -116,7 +116,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "parlor queue",
             "parlor queue telegram:dm:11 --json",
-            "parlor queue --clear",
+            "parlor queue telegram:dm:11 --clear",
+            "parlor queue --clear --all",
         ],
     ),
     ("forget", &["parlor forget 12", "parlor forget 12 -a rose"]),

@@ -22,6 +22,7 @@ mod logs;
 mod man;
 mod markdown;
 mod memory;
+mod near_misses;
 mod new;
 mod operator;
 mod pair;
@@ -256,6 +257,9 @@ pub fn main() -> ExitCode {
     }
     completions::if_asked();
     sandbox::use_this_program();
+    if let Some(home) = home_typed() {
+        print::name_home(&home);
+    }
     let arguments = match read_arguments() {
         Ok(arguments) => arguments,
         Err(told) => {
@@ -294,6 +298,17 @@ fn without_environment(told: clap::Error) -> clap::Error {
     again.err().unwrap_or(told)
 }
 
+/// The home in the words of the command line, also where they are wrong. A home from the environment
+/// counts for the next command too.
+fn home_typed() -> Option<String> {
+    let words = std::env::args().take_while(|word| word != "--");
+    let mut words = words.skip_while(|word| word != "--home" && !word.starts_with("--home="));
+    match words.next()?.split_once('=') {
+        Some((_, home)) => Some(home.to_owned()),
+        None => words.next(),
+    }
+}
+
 /// JSON is looked for in the words themselves, because an error of the command line is JSON too.
 fn choose_manner(quiet: bool) {
     let mut words = std::env::args_os().take_while(|word| word != "--");
@@ -319,7 +334,7 @@ fn refuse(told: &clap::Error) -> ExitCode {
     ExitCode::from(if told.use_stderr() { 2 } else { 0 })
 }
 
-/// A verb that other programs have.
+/// A verb that other programs have, or one that is misspelt.
 fn habit(told: &clap::Error) -> Option<Failure> {
     let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) =
         (told.kind(), told.get(ContextKind::InvalidSubcommand))
@@ -331,7 +346,8 @@ fn habit(told: &clap::Error) -> Option<Failure> {
     let noun = before.and_then(|at| words.get(at).map(String::as_str));
     let noun = noun.filter(|noun| command().find_subcommand(noun).is_some());
     let line = noun.map_or_else(|| word.clone(), |noun| format!("{noun} {word}"));
-    let hint = habits::hint(noun, word)?;
+    let hint = habits::hint(noun, word).map(str::to_owned);
+    let hint = hint.or_else(|| near_misses::hint(&command(), noun, word))?;
     Some(Failure::WrongUse(format!("there is no `parlor {line}`")).hint(hint))
 }
 

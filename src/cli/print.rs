@@ -3,14 +3,17 @@
 //!
 //! Clippy refuses every other use of stdout and stderr; the log has a way of its own.
 
+use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 use super::Failure;
 use super::color::Style;
+use crate::console::quoted;
 use crate::printable::{escape_json, printable, printable_in_colour};
 
 /// How the whole program prints, as the command line asked.
@@ -34,6 +37,32 @@ fn manner() -> Manner {
     MANNER.get().copied().unwrap_or_default()
 }
 
+/// The home folder as the command line named it.
+static HOME: OnceLock<String> = OnceLock::new();
+
+/// Commands in texts name this folder, so that people can type them as they are.
+pub(super) fn name_home(home: &str) {
+    // A second name in the same process, as in tests, keeps the first.
+    let _ = HOME.set(quoted(home));
+}
+
+/// A text whose commands reach the home of this one.
+pub(super) fn to_type(text: &str) -> Cow<'_, str> {
+    match HOME.get() {
+        Some(home) => with_home(text, home),
+        None => text.into(),
+    }
+}
+
+fn with_home<'a>(text: &'a str, home: &str) -> Cow<'a, str> {
+    const COMMAND: &str = "`parlor ";
+    if !text.contains(COMMAND) {
+        return text.into();
+    }
+    text.replace(COMMAND, &format!("`parlor --home {home} "))
+        .into()
+}
+
 /// The result of a verb in the form that was asked for: an object for programs, or words.
 pub(super) fn result(
     json: bool,
@@ -43,7 +72,7 @@ pub(super) fn result(
     if json {
         return data_json(value);
     }
-    data(words);
+    told(words);
     Ok(())
 }
 
@@ -52,6 +81,7 @@ pub(super) fn failure(text: &str, exit_code: u8) {
     if text.is_empty() {
         return crate::telemetry::flush();
     }
+    let text = &*to_type(text);
     if !manner().json {
         return crate::telemetry::say(text);
     }
@@ -79,6 +109,34 @@ pub(super) fn data(line: Arguments<'_>) {
     line_of_data(&printable(&line.to_string()));
 }
 
+/// Prints a result in words of ours. Commands in it can be typed as they are.
+pub(super) fn told(line: Arguments<'_>) {
+    line_of_data(&printable(&to_type(&line.to_string())));
+}
+
+/// Prints lines of ours and of the data, each wrapped between words where the terminal is narrow.
+pub(super) fn wrapped(text: &str) {
+    let width = width().map_or(usize::MAX, usize::from);
+    let lines: Vec<String> = text.lines().map(|line| hanging(line, width)).collect();
+    data(format_args!("{}", lines.join("\n")));
+}
+
+/// A line with the rest below it, a little to the right.
+fn hanging(line: &str, width: usize) -> String {
+    let (mut wrapped, mut used) = (String::new(), 0);
+    for word in line.split_inclusive(' ') {
+        let needed = word.trim_end().width();
+        if used > 0 && used + needed > width {
+            wrapped.truncate(wrapped.trim_end().len());
+            wrapped.push_str("\n  ");
+            used = 2;
+        }
+        wrapped.push_str(word);
+        used += word.width();
+    }
+    wrapped
+}
+
 /// Prints data as JSON, whole: escaped where [`data`] leaves out.
 pub(super) fn data_json(value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
     data_json_text(&serde_json::to_string_pretty(value)?);
@@ -102,7 +160,11 @@ pub(super) fn note(line: Arguments<'_>) {
         return;
     }
     // Without a reader there is nobody to miss the line.
-    drop(writeln!(stderr(), "{}", printable(&line.to_string())));
+    drop(writeln!(
+        stderr(),
+        "{}",
+        printable(&to_type(&line.to_string()))
+    ));
 }
 
 /// Prints text beside the data that may be in colour. Words of others inside must be printable
@@ -241,4 +303,31 @@ fn stdout() -> std::io::Stdout {
 )]
 fn stderr() -> std::io::Stderr {
     std::io::stderr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{hanging, with_home};
+
+    #[test]
+    fn long_lines_hang_between_words() {
+        assert_eq!(
+            hanging("tools: one, two, three", 12),
+            "tools: one,\n  two, three"
+        );
+        assert_eq!(hanging("a  b", 80), "a  b");
+        assert_eq!(hanging("", 10), "");
+    }
+
+    #[test]
+    fn commands_name_the_home_that_was_named() {
+        let told = with_home(
+            "`parlor run` starts it, and `parlor chat` too; parlor.db",
+            "/srv/p",
+        );
+        assert_eq!(
+            told,
+            "`parlor --home /srv/p run` starts it, and `parlor --home /srv/p chat` too; parlor.db"
+        );
+    }
 }

@@ -8,7 +8,7 @@ use super::json::{Named, time};
 use super::names::Names;
 use super::operator::{self, odd_reply};
 use super::table::{Column, table};
-use super::{Outcome, data, data_json, print};
+use super::{Failure, Outcome, data, data_json, print};
 use crate::clock::now_ms;
 use crate::config::Secrets;
 use crate::domain::SessionKey;
@@ -20,9 +20,12 @@ use crate::storage::Db;
 pub(super) struct Arguments {
     /// Place such as telegram:topic:-100:7 [default: every place]
     place: Option<SessionKey>,
-    /// Drop the messages that wait; answers under way go on
+    /// Drop the messages that wait in PLACE; answers under way go on
     #[arg(long)]
     clear: bool,
+    /// With --clear: drop the messages of every place
+    #[arg(long, requires = "clear", conflicts_with = "place")]
+    all: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -40,7 +43,18 @@ struct Row {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    let Arguments { place, clear, json } = arguments;
+    let Arguments {
+        place,
+        clear,
+        all,
+        json,
+    } = arguments;
+    if clear && place.is_none() && !all {
+        let missed = "--clear needs a place, because messages that are dropped are gone";
+        return Err(Failure::WrongUse(missed.into()).hint(
+            "`parlor queue` shows where messages wait; `parlor queue --clear --all` drops them in every place",
+        ));
+    }
     if clear {
         return drop_waiting(&home, place, json).await;
     }

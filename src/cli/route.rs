@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::json::{Named, time};
 use super::names::Names;
-use super::{Failure, Outcome, data, data_json};
+use super::{Failure, Outcome, data, data_json, print};
 use crate::access::{Role, Standing, people};
 use crate::agents::{AgentModels, Source, agent_rows, shown_name};
 use crate::answering::{Answer, Faltering, Question, Silence, over_at, who_answers};
@@ -124,17 +124,15 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
             abilities,
         )?)?;
     } else {
-        data(format_args!(
-            "{told}\n{}\n",
-            asked_for(&person, visit, &answer)
-        ));
+        print::wrapped(&format!("{told}\n{}", asked_for(&person, visit, &answer)));
+        data(format_args!(""));
         data(format_args!("{explanation}"));
         data(format_args!(
             "{}",
             model.iter().map(Thinking::to_string).collect::<String>()
         ));
         match &abilities {
-            Some(abilities) => data(format_args!("{}", abilities::told(abilities))),
+            Some(abilities) => print::wrapped(&abilities::told(abilities)),
             None => data(format_args!("{UNKNOWN_YET}")),
         }
     }

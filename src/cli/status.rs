@@ -298,7 +298,7 @@ fn letters(status: &Status) -> Option<String> {
         )
     });
     let lines: Vec<String> = slow.into_iter().chain(failed).collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
+    (!lines.is_empty()).then(|| print::to_type(&lines.join("\n")).into_owned())
 }
 
 /// `5 of 100`.

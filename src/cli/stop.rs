@@ -19,7 +19,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(home: Home, Arguments { place, json }: Arguments) -> Outcome {
-    let is_everywhere = place.is_none();
+    let (is_everywhere, is_running) = (place.is_none(), home.is_running());
     let Reply::Ended(ended) = operator::ask(&home, Request::Stop { place }).await? else {
         return Err(odd_reply());
     };
@@ -28,9 +28,9 @@ pub(super) async fn run(home: Home, Arguments { place, json }: Arguments) -> Out
         &json!({ "stopped": ended.count, "places": ended.places }),
         format_args!("{}", told(&ended)),
     )?;
-    if is_everywhere {
+    if is_everywhere && is_running {
         note(format_args!(
-            "A gateway goes on; Ctrl-C in its terminal or SIGTERM stops it."
+            "The gateway goes on; Ctrl-C in its terminal or SIGTERM stops it."
         ));
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Tables that fit the terminal: numbers and ids stay whole, words are wrapped.
+//! Tables that fit the terminal: numbers and ids stay whole, and lines end between words. Where the
+//! terminal is too narrow for that, each row is a block of lines.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -25,8 +26,10 @@ impl Column {
 
 /// Between two columns.
 const GAP: usize = 2;
-/// Words get at least this much room, also where the table then is too wide.
-const LEAST: usize = 8;
+/// A row with more lines is hard to read.
+const TALLEST: usize = 3;
+/// Words up to this length are never broken apart.
+const LONGEST_WORD: usize = 30;
 
 /// The table as wide as the terminal; in a pipe, as wide as it likes.
 pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>) -> String {
@@ -44,36 +47,76 @@ fn render<const N: usize>(
         let cells = rows.iter().map(|row| row[index].width());
         cells.max().unwrap_or(0)
     });
-    let widths = fit(&columns, natural, width);
-    let lines = rows.iter().flat_map(|row| lines(&columns, &widths, row));
-    lines.collect::<Vec<_>>().join("\n")
+    let least: [usize; N] = std::array::from_fn(|index| match columns[index] {
+        Column::Words(_) => rows.iter().map(|row| longest_word(&row[index])).max(),
+        _ => Some(natural[index]),
+    })
+    .map(Option::unwrap_or_default);
+    let Some(widths) = fit(natural, least, width) else {
+        return blocks(&rows, width.unwrap_or(usize::MAX));
+    };
+    let heights: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| lines(&columns, &widths, row))
+        .collect();
+    if heights.iter().any(|lines| lines.len() > TALLEST) {
+        return blocks(&rows, width.unwrap_or(usize::MAX));
+    }
+    heights.concat().join("\n")
 }
 
 /// The widths of all columns. Where there is no room, the widest columns of words give way first.
+/// None where a word would have to be broken apart.
 fn fit<const N: usize>(
-    columns: &[Column; N],
     natural: [usize; N],
+    least: [usize; N],
     width: Option<usize>,
-) -> [usize; N] {
-    let Some(width) = width else { return natural };
-    let mut widths = natural;
-    let mut room = width.saturating_sub(GAP * N.saturating_sub(1));
-    let mut words = Vec::new();
-    for (index, column) in columns.iter().enumerate() {
-        match column {
-            Column::Words(_) => words.push(index),
-            _ => room = room.saturating_sub(natural[index]),
-        }
+) -> Option<[usize; N]> {
+    let Some(width) = width else {
+        return Some(natural);
+    };
+    let room = width.checked_sub(GAP * N.saturating_sub(1))?;
+    let mut spare = room.checked_sub(least.iter().sum())?;
+    let mut widths = least;
+    let mut columns: Vec<usize> = (0..N).collect();
+    columns.sort_by_key(|&index| natural[index] - least[index]);
+    for (done, index) in columns.into_iter().enumerate() {
+        let share = (natural[index] - least[index]).min(spare / (N - done));
+        widths[index] += share;
+        spare -= share;
     }
-    words.sort_by_key(|index| natural[*index]);
-    let mut left = words.len();
-    for index in words {
-        let share = (room / left).max(LEAST);
-        widths[index] = natural[index].min(share);
-        room = room.saturating_sub(widths[index]);
-        left -= 1;
-    }
-    widths
+    Some(widths)
+}
+
+/// The width of the longest part that stays in one line.
+fn longest_word(cell: &str) -> usize {
+    let widths = parts(cell).into_iter().map(|part| part.trim_end().width());
+    widths.max().unwrap_or(0).min(LONGEST_WORD)
+}
+
+/// Each row as lines of title and cell, with an empty line between two rows.
+fn blocks<const N: usize>(rows: &[[String; N]], width: usize) -> String {
+    let Some((titles, rows)) = rows.split_first() else {
+        return String::new();
+    };
+    let side = titles.iter().map(|title| title.width()).max().unwrap_or(0) + GAP;
+    let block = |row: &[String; N]| {
+        let filled = titles.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+        let lines = filled.flat_map(|(title, cell)| {
+            let wrapped = wrap(cell, width.saturating_sub(side).max(LONGEST_WORD));
+            let line = |(number, text): (usize, String)| {
+                let title = if number == 0 { title.as_str() } else { "" };
+                format!("{title}{}{text}", " ".repeat(side - title.width()))
+            };
+            wrapped
+                .into_iter()
+                .enumerate()
+                .map(line)
+                .collect::<Vec<_>>()
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
 }
 
 /// A row is as many lines as its longest cell.
@@ -101,10 +144,33 @@ fn lines<const N: usize>(
     (0..height).map(line).collect()
 }
 
-/// The lines of a cell. Keys and names of models are broken behind their signs.
+/// The parts of a cell that stay in one line. Ids, dates and times are whole.
+fn parts(cell: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut before) = (Vec::new(), 0, ' ');
+    let mut letters = cell.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        let next = letters.peek().map_or(' ', |(_, next)| *next);
+        let is_time = before.is_ascii_digit() && next.is_ascii_digit();
+        let ends = match letter {
+            ' ' | '/' | ',' => true,
+            ':' => !is_time,
+            _ => false,
+        };
+        if ends {
+            let end = at + letter.len_utf8();
+            parts.push(&cell[start..end]);
+            start = end;
+        }
+        before = letter;
+    }
+    parts.push(&cell[start..]);
+    parts
+}
+
+/// The lines of a cell. Keys and names of models are broken behind their colons and slashes.
 fn wrap(cell: &str, width: usize) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
-    for part in cell.split_inclusive([' ', '/', ':', '-', ',']) {
+    for part in parts(cell) {
         if !line.is_empty() && line.width() + part.trim_end().width() > width {
             lines.push(std::mem::take(&mut line).trim_end().to_owned());
         }
@@ -150,14 +216,31 @@ mod tests {
         let told = agents(Some(60));
         assert!(told.lines().all(|line| line.width() <= 60), "{told}");
         assert_snapshot!(told, @"
-        ID          NAME        MODEL         MEMORIES  STATE
-        rose        🌹 Rose     anthropic/           3  archived as
-                                claude-                 rose-
-                                sonnet-5                20261117
-        night-desk  Night Desk  openai/gpt-       1204  archived as
-                                5.4                     rose-
-                                                        20261117
+        ID          NAME   MODEL            MEMORIES  STATE
+        rose        🌹     anthropic/              3  archived as
+                    Rose   claude-sonnet-5            rose-20261117
+        night-desk  Night  openai/gpt-5.4       1204  archived as
+                    Desk                              rose-20261117
         ");
+    }
+
+    #[test]
+    fn rows_become_blocks_where_words_would_break() {
+        assert_snapshot!(agents(Some(44)), @"
+        ID        rose
+        NAME      🌹 Rose
+        MODEL     anthropic/claude-sonnet-5
+        MEMORIES  3
+        STATE     archived as rose-20261117
+
+        ID        night-desk
+        NAME      Night Desk
+        MODEL     openai/gpt-5.4
+        MEMORIES  1204
+        STATE     archived as rose-20261117
+        ");
+        let told = agents(Some(50));
+        assert!(told.lines().all(|line| line.width() <= 50), "{told}");
     }
 
     #[test]
@@ -177,7 +260,7 @@ mod tests {
         check(
             "telegram:topic:-100:7",
             10,
-            &["telegram:", "topic:-", "100:7"],
+            &["telegram:", "topic:", "-100:7"],
         );
     }
 }

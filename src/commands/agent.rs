@@ -122,7 +122,12 @@ async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, 
         None => once && context.route.agent == agent.id && context.is_open,
     };
     if already {
-        let already = Outcome::say(texts::already(&agent.label()));
+        let answer = truth::now(context).await?;
+        let already = match &answer.silence {
+            Some(Silence::Paused(_)) => truth::tell(context, &answer),
+            _ => texts::already(&agent.label()),
+        };
+        let already = Outcome::say(already);
         return Ok(already.after_press(context, || agents::choices(context)));
     }
     let pin = Pin {
@@ -179,6 +184,12 @@ async fn switched(
         delivery_off: context.delivery_off.cloned(),
     };
     let answer = truth::after(context, then).await?;
+    if let Some(Silence::Paused(_)) = answer.silence
+        && !pin.once
+        && opens.is_none()
+    {
+        return Ok(texts::switched_to_paused(&label, &agent.id));
+    }
     let is_plain = answer.silence.is_none() && answer.resolved.delivery_off.is_none();
     Ok(match is_plain {
         true => told,

@@ -10,11 +10,14 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
     let answer = truth::now(context).await?;
     let mut lines = Vec::new();
     for agent in context.usable_agents() {
-        let is_here = answer.silence.is_none() && agent.id == *answer.agent();
+        // A paused agent has the place all the same: messages wait for it.
+        let has_place = matches!(answer.silence, None | Some(Silence::Paused(_)));
+        let is_here = has_place && agent.id == *answer.agent();
         let falters = truth::faltering(context, agent).await?;
         lines.push(texts::line(&texts::Listed {
             label: words::with_id(&agent.label(), &agent.name, &agent.id),
             model: words::model(&agent.models.model),
+            is_paused: context.services.sessions.pause_of(agent.uid).is_some(),
             is_mute: falters.is_some_and(|falters| falters.instead.is_none()),
             is_here,
         }));

@@ -12,7 +12,16 @@ pub(crate) enum Asked {
     /// The bot cannot write to any owner, or has told them enough for now.
     Nobody,
     /// The config names no owner.
-    NoOwnerYet,
+    NoOwnerYet(HomeFolder),
+}
+
+/// The home folder as a command finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HomeFolder {
+    /// Without being told.
+    Usual,
+    /// With `--home`.
+    Named,
 }
 
 /// Whether the first message of a guest is kept.
@@ -32,7 +41,11 @@ pub(crate) fn hello(name: &str, code: &str, asked: Asked, first: First) -> Strin
         Asked::Nobody => format!(
             "{hi} This bot is private. Ask its owner to let you in with the code {code}, which is valid for one hour."
         ),
-        Asked::NoOwnerYet => format!(
+        // The path of the folder is not for strangers.
+        Asked::NoOwnerYet(HomeFolder::Named) => format!(
+            "{hi} This bot has no owner yet. If it's yours, run `parlor --home DIR pair {code} --owner` where it runs, with its home folder for DIR. The code is valid for one hour."
+        ),
+        Asked::NoOwnerYet(HomeFolder::Usual) => format!(
             "{hi} This bot has no owner yet. If it's yours, run `parlor pair {code} --owner` where it runs. The code is valid for one hour."
         ),
     };
@@ -48,7 +61,7 @@ pub(crate) fn still_waiting(asked: Asked) -> &'static str {
         Asked::Owners | Asked::Nobody => {
             "Still waiting for an owner to let you in. I'll write to you once that's decided."
         }
-        Asked::NoOwnerYet => {
+        Asked::NoOwnerYet(_) => {
             "Still waiting for somebody to run the command above. I'll write to you then."
         }
     }
@@ -196,17 +209,23 @@ mod tests {
 
     #[test]
     fn guests_are_told_what_happens_next() {
-        let asked = [Asked::Owners, Asked::Nobody, Asked::NoOwnerYet];
+        let asked = [
+            Asked::Owners,
+            Asked::Nobody,
+            Asked::NoOwnerYet(HomeFolder::Usual),
+            Asked::NoOwnerYet(HomeFolder::Named),
+        ];
         let hellos = asked.map(|asked| hello("Dave", "HHM9LW2A", asked, First::NotKept));
         let kept = hello("Dave *", "HHM9LW2A", Asked::Owners, First::Kept);
-        insta::assert_snapshot!(format!("{}\n{kept}\n{}\n{}", hellos.join("\n"), still_waiting(Asked::Owners), still_waiting(Asked::NoOwnerYet)), @r"
+        insta::assert_snapshot!(format!("{}\n{kept}\n{}\n{}", hellos.join("\n"), still_waiting(Asked::Owners), still_waiting(Asked::NoOwnerYet(HomeFolder::Usual))), @r#"
         Hi Dave. This bot is private. Its owner has been asked to let you in; I'll write to you once that's decided. Your code is HHM9LW2A, for one hour.
         Hi Dave. This bot is private. Ask its owner to let you in with the code HHM9LW2A, which is valid for one hour.
         Hi Dave. This bot has no owner yet. If it's yours, run `parlor pair HHM9LW2A --owner` where it runs. The code is valid for one hour.
+        Hi Dave. This bot has no owner yet. If it's yours, run `parlor --home DIR pair HHM9LW2A --owner` where it runs, with its home folder for DIR. The code is valid for one hour.
         Hi Dave \*. This bot is private. Its owner has been asked to let you in; I'll write to you once that's decided. Your code is HHM9LW2A, for one hour. Your message is kept until then.
         Still waiting for an owner to let you in. I'll write to you once that's decided.
         Still waiting for somebody to run the command above. I'll write to you then.
-        ");
+        "#);
         let agent = Some("☕ Main");
         let ends = [
             welcome("Dave", Decision::LetIn, agent, First::Kept),

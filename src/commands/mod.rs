@@ -61,7 +61,7 @@ use crate::routing::{DeliveryOff, Opened, Pin, Route, Visit, delivery_off, openi
 use crate::storage::{Db, StoreError};
 use crate::tenants::{Steering, steer};
 
-pub(crate) use parse::{AgentWish, Command, ModelWish, Parsed, QueueWish, parse};
+pub(crate) use parse::{AgentWish, Command, ModelWish, Parsed, QueueWish, Which, parse};
 pub use specs::{Argument, Audience, Group, Offers, SPECS, Spec};
 
 /// The services of commands.

@@ -3,11 +3,18 @@
 use super::known_servers;
 use super::reader::suggest;
 use super::schema::{self, Key, PLACES, Shape};
+use super::synonyms;
 use crate::domain::nearest;
 
-/// What to do about a key that its table does not have. `has_keys` tells whether the key is a table
-/// itself.
-pub(super) fn advice(shape: &Shape, key: &str, has_keys: bool) -> String {
+/// What to do about a key that its table does not have. `below` is the first key below, if the key is
+/// a table itself.
+pub(super) fn advice(shape: &Shape, key: &str, below: Option<&str>) -> String {
+    if let Some(advice) = synonyms::advice(shape, key, below) {
+        return match belongs(key).filter(|_| below.is_none()) {
+            Some(place) => format!("{advice} `{key}` {place}"),
+            None => advice,
+        };
+    }
     let here: Vec<&str> = shape.names().collect();
     let near = nearest(key, here.iter().copied());
     match (near, belongs(key)) {
@@ -17,7 +24,7 @@ pub(super) fn advice(shape: &Shape, key: &str, has_keys: bool) -> String {
         (_, Some(place)) => format!("`{key}` {place}"),
         (Some(near), None) if is_slip(key, near) => format!("did you mean `{near}`?"),
         _ => slip(key)
-            .or_else(|| section(shape, key, has_keys))
+            .or_else(|| section(shape, key, below.is_some()))
             .unwrap_or_else(|| suggest(key, &here)),
     }
 }
@@ -88,7 +95,7 @@ mod tests {
     #[test]
     fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
         let check = |shape: &Shape, key: &str, expected: &str| {
-            assert_eq!(advice(shape, key, false), expected);
+            assert_eq!(advice(shape, key, None), expected);
         };
         check(
             &schema::ACCESS,
@@ -143,7 +150,7 @@ mod tests {
         for (_, shape) in PLACES {
             for (place, other) in PLACES.iter().filter(|(place, _)| !place.contains('|')) {
                 for key in other.names().filter(|key| shape.key(key).is_none()) {
-                    let told = advice(shape, key, false);
+                    let told = advice(shape, key, None);
                     let top = "belongs at the top of the file";
                     let is_told = told.contains(&title(place))
                         || told.contains(top)

@@ -98,10 +98,12 @@ pub(super) fn draft_in(source: Source, vault: &Vault<'_>) -> Draft {
         text: &source.text,
         covered: &covered,
     };
-    let problems = without_echoes(&errors, problems.into_vec(), &broken);
+    let (problems, warnings) = problems.into_lists();
+    let problems = without_echoes(&errors, problems, &broken);
     Draft {
         config,
         problems,
+        warnings,
         source: Source {
             path: source.path,
             text: covered,

@@ -83,6 +83,27 @@ pub(super) fn find(name: &str) -> Option<&'static KnownServer> {
         .find(|server| server.names.contains(&name.as_str()))
 }
 
+/// The variable of the key for the server at an address.
+pub(super) fn variable_at(address: &str) -> Option<&'static str> {
+    let host = |url: &str| {
+        url.split("://")
+            .nth(1)?
+            .split('/')
+            .next()
+            .map(str::to_owned)
+    };
+    let wanted = host(address)?;
+    SERVERS
+        .iter()
+        .find(|server| host(server.base_url).as_deref() == Some(&wanted))?
+        .variable
+}
+
+/// The variable of the key for a provider with this name.
+pub(super) fn variable_of(name: &str) -> Option<&'static str> {
+    find(name)?.variable
+}
+
 /// The dialect that people call so.
 pub(super) fn dialect(name: &str) -> Option<ProviderKind> {
     let name = plain(name);

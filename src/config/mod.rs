@@ -47,6 +47,7 @@ mod schema;
 mod secrets;
 pub(crate) mod settings;
 pub(crate) mod store;
+mod synonyms;
 mod syntax;
 mod system_error;
 mod tools;
@@ -519,6 +520,8 @@ pub struct Spanned<T> {
 pub struct Draft {
     pub config: Config,
     pub problems: Vec<Problem>,
+    /// Keys of providers that cannot be read. Parlor starts without them.
+    pub warnings: Vec<Problem>,
     pub source: Source,
     /// What the config was read for.
     pub purpose: Secrets,

@@ -118,12 +118,13 @@ fn provider(section: &Section<'_>, name: &Spanned<String>, vault: &Vault<'_>) ->
     let kind = kind(section);
     let default_url = kind.unwrap_or(ProviderKind::OpenAi).default_base_url();
     let address = section.address("base_url", default_url);
-    let (api_key, missing_key) = match vault.optional(section, "api_key") {
-        None => (None, None),
-        Some(Ok(key)) => (Some(key), None),
-        // The gateway starts all the same: other providers may work, and owners are told.
-        Some(Err(why)) => (Some(Secret::default()), Some(why)),
-    };
+    let (api_key, missing_key) =
+        match vault.optional(section, "api_key", &format!("providers.{}", name.value)) {
+            None => (None, None),
+            Some(Ok(key)) => (Some(key), None),
+            // The gateway starts all the same: other providers may work, and owners are told.
+            Some(Err(why)) => (Some(Secret::default()), Some(why)),
+        };
     let server = proxy::Server {
         url: address
             .as_ref()
@@ -141,7 +142,7 @@ fn provider(section: &Section<'_>, name: &Spanned<String>, vault: &Vault<'_>) ->
     }
     let needs_key = kind != ProviderKind::Ollama && !address.is_loopback;
     if needs_key && api_key.is_none() {
-        section.problems.note(missing_api_key(name));
+        section.problems.note(missing_api_key(name, &address.url));
     }
     Some(Provider {
         kind,
@@ -206,12 +207,14 @@ fn wrong_server(
     )
 }
 
-fn missing_api_key(name: &Spanned<String>) -> Problem {
-    let variable = name.value.to_uppercase().replace('-', "_");
+fn missing_api_key(name: &Spanned<String>, base_url: &str) -> Problem {
+    let known = known_servers::variable_at(base_url).or(known_servers::variable_of(&name.value));
+    let own = || format!("{}_API_KEY", name.value.to_uppercase().replace('-', "_"));
+    let variable = known.map_or_else(own, str::to_owned);
     Problem::new(name.span.clone(), "missing key `api_key`")
         .label("a server on another machine needs `api_key`")
         .help(format!(
-            "add a line such as `api_key = {{ env = \"{variable}_API_KEY\" }}`"
+            "add a line such as `api_key = {{ env = \"{variable}\" }}`"
         ))
 }
 

@@ -10,6 +10,7 @@ use super::elsewhere;
 use super::known_servers;
 use super::lookalikes::is_plain_key;
 use super::schema::{self, Absence, Key, Shape};
+use super::synonyms;
 use super::{Fault, Problem, Spanned};
 use crate::domain::nearest;
 
@@ -18,19 +19,28 @@ pub(super) type Value<'a> = toml::Spanned<DeValue<'a>>;
 
 /// The problems so far. All sections of a reading share the list, hence the cell.
 #[derive(Default)]
-pub(super) struct Problems(RefCell<Vec<Problem>>);
+pub(super) struct Problems {
+    found: RefCell<Vec<Problem>>,
+    warnings: RefCell<Vec<Problem>>,
+}
 
 impl Problems {
     pub(super) fn note(&self, problem: Problem) {
-        self.0.borrow_mut().push(problem);
+        self.found.borrow_mut().push(problem);
+    }
+
+    /// A problem that keeps nobody from starting.
+    pub(super) fn warn(&self, warning: Problem) {
+        self.warnings.borrow_mut().push(warning);
     }
 
     pub(super) fn count(&self) -> usize {
-        self.0.borrow().len()
+        self.found.borrow().len()
     }
 
-    pub(super) fn into_vec(self) -> Vec<Problem> {
-        self.0.into_inner()
+    /// The problems, and the warnings.
+    pub(super) fn into_lists(self) -> (Vec<Problem>, Vec<Problem>) {
+        (self.found.into_inner(), self.warnings.into_inner())
     }
 }
 
@@ -63,14 +73,21 @@ impl<'a> Section<'a> {
             .iter()
             .filter(|(key, _)| shape.key(key.get_ref()).is_none())
         {
-            let has_keys = value.get_ref().is_table();
-            problems.note(unknown_key(shape, key.get_ref(), key.span(), has_keys));
+            let below = value.get_ref().as_table().map(first_key);
+            problems.note(unknown_key(shape, key.get_ref(), key.span(), below));
         }
         let required = shape
             .keys
             .iter()
             .filter(|key| key.absence == Absence::Refused);
-        for key in required.filter(|key| !table.contains_key(key.name)) {
+        // A key under another name is told already.
+        let is_there = |name: &str| {
+            let mut keys = table.keys();
+            keys.any(|key| {
+                key.get_ref() == name || synonyms::of(shape, key.get_ref()) == Some(name)
+            })
+        };
+        for key in required.filter(|key| !is_there(key.name)) {
             problems.note(missing_key(shape, key, name));
         }
         Section {
@@ -78,6 +95,11 @@ impl<'a> Section<'a> {
             table,
             problems,
         }
+    }
+
+    /// The kind of table, in words.
+    pub(super) fn shape_name(&self) -> &'static str {
+        self.shape.name
     }
 
     pub(super) fn value(&self, name: &str) -> Option<&'a Value<'a>> {
@@ -394,12 +416,18 @@ fn wrong_choice(name: &str, text: &Spanned<String>, words: &[&str]) -> Problem {
     .fault(Fault::WrongWord)
 }
 
-fn unknown_key(shape: &Shape, key: &str, span: Range<usize>, has_keys: bool) -> Problem {
+fn first_key<'a>(table: &'a DeTable<'_>) -> &'a str {
+    let mut keys = table.keys();
+    keys.next().map_or("", |key| key.get_ref())
+}
+
+/// `below` is the first key below, if the key is a table.
+fn unknown_key(shape: &Shape, key: &str, span: Range<usize>, below: Option<&str>) -> Problem {
     let advice = match (shape.name, key) {
         // Others let people choose.
         ("the top level", "storage" | "store" | "database" | "db")
         | ("[memory]", "backend" | "storage" | "store") => ONE_STORE.to_owned(),
-        _ => elsewhere::advice(shape, key, has_keys),
+        _ => elsewhere::advice(shape, key, below),
     };
     // Under a secret, the secret itself may be written where a key belongs.
     let (shown, advice) = match shape.name == schema::SECRET.name && !is_plain_key(key) {

@@ -222,9 +222,19 @@ impl Report {
             .file_name()
             .unwrap_or(self.source.path.as_os_str())
             .to_string_lossy();
-        let problems = match self.problems.len() {
-            1 => "1 problem".to_owned(),
-            count => format!("{count} problems"),
+        let is_warning = |problem: &&Problem| self.severity(problem) == Severity::Warning;
+        let warnings = self.problems.iter().filter(is_warning).count();
+        let count = |number: usize, noun: &str| match number {
+            1 => format!("1 {noun}"),
+            number => format!("{number} {noun}s"),
+        };
+        let problems = match (self.problems.len() - warnings, warnings) {
+            (errors, 0) => count(errors, "problem"),
+            (0, warnings) => count(warnings, "warning"),
+            (errors, warnings) => {
+                let (errors, warnings) = (count(errors, "problem"), count(warnings, "warning"));
+                format!("{errors} and {warnings}")
+            }
         };
         match self.purpose {
             Secrets::Required => format!("{problems} in {file}. Parlor was not started."),
@@ -302,7 +312,7 @@ mod tests {
             ..checked.clone()
         };
         assert!(checked.to_string().starts_with("warning: X is not set"));
-        assert!(checked.to_string().ends_with("1 problem in config.toml."));
+        assert!(checked.to_string().ends_with("1 warning in config.toml."));
         assert!(started.to_string().starts_with("error: X is not set"));
         assert!(started.to_string().ends_with("Parlor was not started."));
     }

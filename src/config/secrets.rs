@@ -10,6 +10,7 @@ use std::path::Path;
 use secrecy::{ExposeSecret, SecretString};
 use toml::de::DeValue;
 
+use super::known_servers;
 use super::lookalikes::{
     is_variable_name, looks_like_path, looks_like_variable, variable_behind_dollar,
 };
@@ -93,17 +94,25 @@ impl Vault<'_> {
         )
     }
 
-    /// A secret without which the gateway can start, or why it cannot be read. A key of the wrong
-    /// form is a problem, and has no reason besides.
+    /// A secret without which the gateway can start, or why it cannot be read, which is a warning. A
+    /// key of the wrong form is a problem, and has no reason besides. `needed_by` is the section that
+    /// does nothing without it.
     pub(super) fn optional(
         &self,
         section: &Section<'_>,
         name: &str,
+        needed_by: &str,
     ) -> Option<Result<Secret, String>> {
         section.value(name)?;
         let secret = keeper(section, name).map(|keeper| self.read(&keeper));
         let secret = secret.unwrap_or_else(|| Ok(Secret::default()));
-        Some(secret.map_err(|problem| problem.message))
+        Some(secret.map_err(|problem| {
+            let message = format!("{}; [{needed_by}] needs it", problem.message);
+            let why = problem.message.clone();
+            let warning = Problem { message, ..problem };
+            section.problems.warn(warning.fault(Fault::MissingSecret));
+            why
+        }))
     }
 
     fn open(&self, keeper: &Keeper) -> Result<Secret, Problem> {
@@ -229,9 +238,10 @@ fn keeper(section: &Section<'_>, name: &str) -> Option<Keeper> {
     match value.get_ref() {
         DeValue::Table(_) => keeper_in_table(section, name),
         DeValue::String(text) => {
+            let usage = usage(section, name);
             section
                 .problems
-                .note(literal_secret(section, name, text, value.span()));
+                .note(literal_secret(name, &usage, text, value.span()));
             None
         }
         _ => {
@@ -284,7 +294,18 @@ fn not_one_place(section: &Section<'_>, name: &str) -> Problem {
         .fault(Fault::WrongType)
 }
 
-fn literal_secret(section: &Section<'_>, name: &str, text: &str, span: Range<usize>) -> Problem {
+/// The line to write. A known server's key has a variable that its users know.
+fn usage(section: &Section<'_>, name: &str) -> String {
+    let address = (section.shape_name() == schema::PROVIDER.name)
+        .then(|| section.value("base_url")?.get_ref().as_str())
+        .flatten();
+    match address.and_then(known_servers::variable_at) {
+        Some(variable) => format!("{name} = {{ env = \"{variable}\" }}"),
+        None => section.usage(name),
+    }
+}
+
+fn literal_secret(name: &str, usage: &str, text: &str, span: Range<usize>) -> Problem {
     let problem = match variable_behind_dollar(text) {
         Some(variable) => Problem::new(span, format!("`{name}` is text, and variables are not filled in"))
             .label(format!("this is not the value of {variable}"))
@@ -292,8 +313,7 @@ fn literal_secret(section: &Section<'_>, name: &str, text: &str, span: Range<usi
         None => Problem::new(span, format!("`{name}` is in the config file itself"))
             .label("a secret in plain text, hidden here")
             .help(format!(
-                "move it to the environment and write `{}`, or to a file and write `{name} = {{ file = \"secrets/{name}\" }}`",
-                section.usage(name)
+                "move it to the environment and write `{usage}`, or to a file and write `{name} = {{ file = \"secrets/{name}\" }}`"
             )),
     };
     problem.fault(Fault::WrongType)

@@ -25,6 +25,9 @@ pub(super) struct Broken<'a> {
 
 /// One problem for each wrong line.
 pub(super) fn problems(errors: &[toml::de::Error], broken: &Broken<'_>) -> Vec<Problem> {
+    if let Some(text) = broken.open_text(errors) {
+        return vec![text];
+    }
     if let Some(list) = broken.open_list(errors) {
         return vec![list];
     }
@@ -276,7 +279,7 @@ impl Broken<'_> {
     fn string(&self, what: &str, expected: &str, span: &Range<usize>) -> Option<Problem> {
         let shown = self.covered[self.line(span.start)].trim_end();
         let whole_line = |advice: String| match shown.contains('*') {
-            true => "put a quote at both ends of the text".to_owned(),
+            true => BOTH_QUOTES.to_owned(),
             false => advice,
         };
         let quote = expected.trim_matches('`');
@@ -300,11 +303,7 @@ impl Broken<'_> {
                 )
             }
             "invalid basic string" | "invalid literal string" if matches!(quote, "\"" | "'") => {
-                Some(
-                    problem("the closing quote is missing")
-                        .label(format!("expected {quote}"))
-                        .help(whole_line(format!("write `{}{quote}`", shown.trim_start()))),
-                )
+                Some(self.missing_quote(&self.line(span.start), quote))
             }
             "missing opening quote" => Some(
                 problem("the opening quote is missing")
@@ -438,6 +437,37 @@ impl Broken<'_> {
             .help(format!("write `{open}{}{close}`", inside.trim()))
     }
 
+    /// A text without its end takes the bracket behind it along, so this is the only problem told.
+    fn open_text(&self, errors: &[toml::de::Error]) -> Option<Problem> {
+        let is_open = |error: &&toml::de::Error| {
+            let message = error.message();
+            message.starts_with("unclosed array,") || message.starts_with("unclosed inline table,")
+        };
+        errors.iter().find(is_open)?;
+        let starts = errors.iter().filter_map(|error| Some(error.span()?.start));
+        let line = self.line(starts.min()?);
+        let text = &self.text[line.clone()];
+        if text.matches('"').count().is_multiple_of(2) || text.contains("\"\"\"") {
+            return None;
+        }
+        Some(self.missing_quote(&line, "\"").fault(Fault::Syntax))
+    }
+
+    fn missing_quote(&self, line: &Range<usize>, quote: &str) -> Problem {
+        let shown = self.covered[line.clone()].trim_end();
+        let (at, closed) = with_closing_quote(shown, quote);
+        let at = line.start + at;
+        let key = shown.split('=').next().unwrap_or_default().trim();
+        let advice = match shown.contains('*') {
+            true if is_known(key) => format!("{BOTH_QUOTES}, as in {}", example_of(key)),
+            true => BOTH_QUOTES.to_owned(),
+            false => format!("write `{}`", closed.trim_start()),
+        };
+        Problem::new(at..at, "the closing quote is missing")
+            .label(format!("expected {quote}"))
+            .help(advice)
+    }
+
     /// A list without its end takes the lines below for items, so this is the only problem told.
     fn open_list(&self, errors: &[toml::de::Error]) -> Option<Problem> {
         errors
@@ -469,6 +499,27 @@ impl Broken<'_> {
     fn line_number(&self, at: usize) -> usize {
         line_of(&self.text[..self.text.floor_char_boundary(at)])
     }
+}
+
+const BOTH_QUOTES: &str = "put a quote at both ends of the text";
+
+/// Whether a `#` begins a comment, and is no part of a name such as `Desk #1`.
+fn is_comment(before: &str, behind: &str) -> bool {
+    before.ends_with(char::is_whitespace) && !behind.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The line with the quote that its text lacks, and where: before a comment, and before the brackets
+/// that end a list or a table.
+fn with_closing_quote(line: &str, quote: &str) -> (usize, String) {
+    let opened = line.rfind(quote).map_or(0, |at| at + quote.len());
+    let text = &line[opened..];
+    let comment = text
+        .char_indices()
+        .find(|(at, c)| *c == '#' && is_comment(&text[..*at], &text[at + 1..]));
+    let text = &text[..comment.map_or(text.len(), |(at, _)| at)];
+    let text = text.trim_end_matches(|c: char| c.is_whitespace() || "]},".contains(c));
+    let at = opened + text.len();
+    (at, format!("{}{quote}{}", &line[..at], &line[at..]))
 }
 
 fn is_key_character(c: char) -> bool {

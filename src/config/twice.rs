@@ -85,6 +85,7 @@ impl Broken<'_> {
         let (first, others) = single.split_first()?;
         let count = match single.len() {
             1 => "before each".to_owned(),
+            2 => "in both places".to_owned(),
             count => format!("in all {count} places"),
         };
         let problem = Problem::new(

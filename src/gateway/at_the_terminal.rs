@@ -9,7 +9,7 @@ use crate::agents::Agent;
 use crate::channels::local;
 use crate::clock::now_ms;
 use crate::domain::{AgentId, MessageId, Origin, Platform, SessionKey};
-use crate::operations::terminal::{Topic, TurnReport};
+use crate::operations::terminal::{Topic, TurnReport, Who};
 use crate::records::turn_log::{self, AnsweredTurn};
 use crate::routing::{Pin, Visit, places};
 use crate::storage::StoreError;
@@ -28,7 +28,12 @@ pub(super) fn pin(agent: AgentId) -> Pin {
 }
 
 impl Gateway {
-    pub(crate) async fn who_answers(&self, place: &SessionKey) -> Result<String, StoreError> {
+    /// Whether terminals of other processes are here.
+    pub(crate) fn has_visitors(&self) -> bool {
+        self.state.terminals.are_there()
+    }
+
+    pub(crate) async fn who_answers(&self, place: &SessionKey) -> Result<Who, StoreError> {
         self.state.who_answers(place).await
     }
 
@@ -46,8 +51,8 @@ impl Gateway {
 }
 
 impl GatewayState {
-    /// The label of the agent that answers the person at the terminal in a place.
-    pub(super) async fn who_answers(&self, place: &SessionKey) -> Result<String, StoreError> {
+    /// The agent that answers the person at the terminal in a place.
+    pub(super) async fn who_answers(&self, place: &SessionKey) -> Result<Who, StoreError> {
         let snapshot = self.services.snapshots.current();
         let (access, origin) = (
             &snapshot.config.access,
@@ -59,7 +64,12 @@ impl GatewayState {
             standing: &Standing::of(access, &origin.person, false),
         };
         let resolved = self.router.resolve(&snapshot.table, visit).await?;
-        Ok(snapshot.agent_of(&resolved.route).label())
+        let agent = snapshot.agent_of(&resolved.route);
+        Ok(Who {
+            id: agent.id.clone(),
+            label: agent.label(),
+            is_paused: self.services.sessions.pause_of(agent.uid).is_some(),
+        })
     }
 
     /// Ids of all agents, in the order of the config.
@@ -69,21 +79,18 @@ impl GatewayState {
         snapshot.registry.all().iter().map(id).collect()
     }
 
-    /// Topics of a room of the terminal: those with a binding in the order of the config, then
-    /// those in which somebody has written.
+    /// The main chat of a room of the terminal, and its topics: those with a binding in the order of
+    /// the config, then those in which somebody has written.
     pub(super) async fn topics(&self, here: &SessionKey) -> Result<Vec<Topic>, StoreError> {
         let snapshot = self.services.snapshots.current();
         let bound = snapshot.config.bindings.iter();
-        let mut keys: Vec<SessionKey> = bound
-            .filter_map(|binding| binding.pattern.value.parse().ok())
-            .collect();
+        let mut keys: Vec<SessionKey> = main_chat(here).into_iter().collect();
+        keys.extend(bound.filter_map(|binding| binding.pattern.value.parse().ok()));
         let used = self.services.db.read(used_topics).await?;
         keys.extend(used);
         let mut topics: Vec<Topic> = Vec::new();
         for key in keys.iter().filter(|key| is_in_room(key, here)) {
-            let Some(name) = topic_name(key) else {
-                continue;
-            };
+            let name = topic_name(key);
             if topics.iter().all(|topic| topic.name != name) {
                 let agent = self.who_answers(key).await?;
                 topics.push(Topic { name, agent });
@@ -128,6 +135,16 @@ impl GatewayState {
 
 fn used_topics(connection: &Connection) -> rusqlite::Result<Vec<SessionKey>> {
     places::on(connection, Platform::Local)
+}
+
+fn main_chat(here: &SessionKey) -> Option<SessionKey> {
+    match here {
+        SessionKey::Local { room, .. } => Some(SessionKey::Local {
+            room: room.clone(),
+            topic: None,
+        }),
+        _ => None,
+    }
 }
 
 fn is_in_room(key: &SessionKey, here: &SessionKey) -> bool {

@@ -19,7 +19,7 @@ use crate::access::people::{self, Acquaintance, Decided, Decision, Knock};
 use crate::access::{Role, Standing};
 use crate::channels::Text;
 use crate::clock::now_ms;
-use crate::commands::first_minute::{self, Asked, First};
+use crate::commands::first_minute::{self, Asked, First, HomeFolder};
 use crate::config::{Access, Config};
 use crate::console;
 use crate::delivery::outbox::{Draft, Source};
@@ -94,6 +94,10 @@ pub(super) async fn hint(
         to: Destination::of(inbound),
         message,
         config: state.services.snapshots.current().config.clone(),
+        home: match console::named_home(&state.home) {
+            Some(_) => HomeFolder::Named,
+            None => HomeFolder::Usual,
+        },
         delivery: state.delivery.clone(),
     };
     let has_owner = has_owner(&arrival.config.access);
@@ -129,6 +133,7 @@ struct Arrival {
     /// The message as it is kept, if it is worth keeping.
     message: Option<String>,
     config: Arc<Config>,
+    home: HomeFolder,
     delivery: Delivery,
 }
 
@@ -178,7 +183,7 @@ impl Arrival {
 
     fn asked(&self, is_anybody_told: bool) -> Asked {
         match (has_owner(&self.config.access), is_anybody_told) {
-            (false, _) => Asked::NoOwnerYet,
+            (false, _) => Asked::NoOwnerYet(self.home),
             (true, true) => Asked::Owners,
             (true, false) => Asked::Nobody,
         }

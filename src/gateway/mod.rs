@@ -46,7 +46,7 @@ use tokio_util::task::TaskTracker;
 use crate::agents::{AgentRows, Memories, Registry};
 use crate::answering::{files, toolbox};
 use crate::channels::local::LocalChannel;
-use crate::channels::{Channel, Intake, outgoing};
+use crate::channels::{Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::CommandServices;
 use crate::config::{Config, Secrets, Switch};
@@ -101,8 +101,8 @@ struct GatewayState {
     pulse: Arc<Pulse>,
     /// The home folder.
     home: PathBuf,
-    /// Terminals of other processes. None where this process is a terminal itself.
-    terminals: Option<Terminals>,
+    /// Terminals of other processes.
+    terminals: Terminals,
     pins: Arc<Pins>,
     router: Router,
     names: Names,
@@ -128,7 +128,7 @@ impl GatewayState {
         services: lanes::Services,
         reload: ReloadHandle,
         (pulse, tasks): (Arc<Pulse>, TaskTracker),
-        terminals: Option<Terminals>,
+        terminals: Terminals,
     ) -> Self {
         let (db, pins) = (services.db.clone(), services.pins.clone());
         let (aliases, delivery) = (services.aliases.clone(), services.delivery.clone());
@@ -246,15 +246,15 @@ impl Gateway {
         Self::start_with(home, lock, checked, db, None).await
     }
 
-    /// Starts with a single channel, such as the terminal; the platforms in the config stay off.
-    pub async fn start_local(home: Home, channel: Arc<dyn Channel>) -> Result<Self, StartError> {
+    /// Starts with the terminal alone; the platforms in the config stay off.
+    pub async fn start_local(home: Home, channel: Arc<LocalChannel>) -> Result<Self, StartError> {
         Self::start_local_with(home, channel, None).await
     }
 
     /// The same with an agent that answers every line of this process. Nothing is pinned.
     pub(crate) async fn start_local_with(
         home: Home,
-        channel: Arc<dyn Channel>,
+        channel: Arc<LocalChannel>,
         agent: Option<AgentId>,
     ) -> Result<Self, StartError> {
         let lock = locked(&home).await?;
@@ -271,7 +271,7 @@ impl Gateway {
         lock: HomeLock,
         checked: CheckedConfig,
         db: Db,
-        alone: Option<(Arc<dyn Channel>, Option<AgentId>)>,
+        alone: Option<(Arc<LocalChannel>, Option<AgentId>)>,
     ) -> Result<Self, StartError> {
         files::clear_unfinished(home.path()).await;
         let links = tenants::stop_leading_all(home.path(), &db).await;
@@ -284,10 +284,10 @@ impl Gateway {
         let stand_in = alone.as_ref().and_then(|(_, agent)| agent.clone());
         let stand_ins = StandIns::everywhere(stand_in.map(at_the_terminal::pin));
         let pins = Arc::new(pins::with_stand_ins(db.clone(), stand_ins.clone()));
-        // A terminal alone in its process has the gateway for itself.
-        let terminals = alone
-            .is_none()
-            .then(|| Terminals::new(stand_ins, LocalChannel::without_terminals()));
+        let terminals = match &alone {
+            Some((channel, _)) => Terminals::beside(stand_ins, channel.clone()),
+            None => Terminals::new(stand_ins),
+        };
         let pulse = Arc::<Pulse>::default();
         let makings = Makings {
             db: db.clone(),
@@ -300,7 +300,7 @@ impl Gateway {
             None => platforms::made(&makings, &snapshots.current()).await?,
         };
         let mut channels: Vec<_> = made.iter().map(|made| made.channel.clone()).collect();
-        channels.extend(terminals.as_ref().map(Terminals::channel));
+        channels.extend(terminals.own_channel());
         let work = TaskTracker::new();
         // Closed from the start, so that waiting ends whenever nothing is counted.
         work.close();
@@ -365,8 +365,12 @@ impl Gateway {
         tasks.spawn(cleaning::keep_house(state.clone()));
         tasks.spawn(safekeeping::watch(state.clone()));
         tasks.spawn(removals::watch(state.clone()));
-        if let Some(terminals) = &state.terminals {
-            tasks.spawn(terminals.listen(intake.clone(), state.stop.clone()));
+        if let Some(channel) = state.terminals.own_channel() {
+            tasks.spawn(terminals::listen(
+                channel,
+                intake.clone(),
+                state.stop.clone(),
+            ));
         }
         tasks.spawn(pin_ends::watch(state.clone()));
         let platforms = Platforms::new(
@@ -451,11 +455,20 @@ impl Gateway {
     /// Stops intake, lets turns and sends finish for a while, and leaves the rest in the database
     /// for the next start.
     pub async fn shutdown(self) {
+        self.shutdown_within(DRAIN).await;
+    }
+
+    /// The same without a wait for turns.
+    pub(crate) async fn shutdown_at_once(self) {
+        self.shutdown_within(Duration::ZERO).await;
+    }
+
+    async fn shutdown_within(self, drain: Duration) {
         self.state.stop.cancel();
         self.tasks.wait().await;
         // Without a working database, waiting would finish no turn.
         let is_hopeless = self.state.services.db.is_harmed();
-        let deadline = Instant::now() + DRAIN;
+        let deadline = Instant::now() + drain;
         if !is_hopeless && timeout_at(deadline, self.answered()).await.is_err() {
             tracing::warn!(
                 "not everything could be answered in time; the next start goes on with it"

@@ -205,7 +205,7 @@ impl Reloader {
         let owners = access.owners.iter().filter_map(Destination::owner);
         self.state.delivery.set_owners(owners.collect());
         // A terminal that has the gateway for itself shows its own lines only.
-        if self.state.terminals.is_some() {
+        if !self.state.terminals.are_of_a_chat() {
             telemetry::follow(self.home.path(), &next.config.log);
         }
         let agents: Vec<_> = next.registry.all().iter().map(|agent| agent.uid).collect();
@@ -255,20 +255,50 @@ fn read(home: &Home) -> Option<toml::Table> {
     text.parse().ok()
 }
 
-/// The first lines of a problem are enough for a chat.
+/// The first problems are enough for a chat, each one whole.
 fn unchanged(count: usize, problem: &str) -> String {
-    const MOST_LINES: usize = 12;
     let (problem, hint) = match problem.strip_suffix(NO_NEW_VARIABLES) {
         Some(problem) => (problem, format!("\n{NO_NEW_VARIABLES}")),
         None => (problem, String::new()),
     };
-    let lines: Vec<&str> = problem.lines().take(MOST_LINES).collect();
+    let shown = first_problems(problem);
     let problems = match count {
         1 => "a problem".to_owned(),
         count => format!("{count} problems"),
     };
     format!(
         "config.toml was saved with {problems}, so the running config stays as it was. `parlor config check` shows the whole report, which begins:\n```\n{}\n```{hint}",
-        lines.join("\n").trim_end()
+        shown.trim_end()
     )
+}
+
+/// Whole problems of a report, and at least one. An empty line ends each.
+fn first_problems(report: &str) -> String {
+    const MOST_LINES: usize = 12;
+    let mut lines = 0;
+    let mut problems = report.split("\n\n");
+    let first = problems.next().unwrap_or_default();
+    let fitting = problems.take_while(|problem| {
+        lines += problem.lines().count() + 1;
+        lines + first.lines().count() <= MOST_LINES
+    });
+    std::iter::once(first)
+        .chain(fitting)
+        .collect::<Vec<_>>()
+        .join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_problems;
+
+    #[test]
+    fn problems_are_shown_whole() {
+        let problem = |number: usize| format!("error: {number}\n --> f\n  |\n  = help: x");
+        let all: Vec<String> = (1..5).map(problem).collect();
+        let report = format!("{}\n\n4 problems in config.toml.", all.join("\n\n"));
+        assert_eq!(first_problems(&report), all[..2].join("\n\n"));
+        let long = format!("error: long{}", "\n  |".repeat(20));
+        assert_eq!(first_problems(&format!("{long}\n\n1 problem")), long);
+    }
 }

@@ -33,6 +33,8 @@ const QUEUE: usize = 64;
 pub(super) struct Terminals {
     channel: Arc<LocalChannel>,
     stand_ins: StandIns,
+    /// The gateway is that of a `parlor chat` or `parlor ask`, and ends with it.
+    is_chat: bool,
     /// A plain lock: sections are short, and none awaits.
     present: Mutex<HashMap<String, Present>>,
 }
@@ -54,31 +56,39 @@ struct Said {
 }
 
 impl Terminals {
-    pub(super) fn new(stand_ins: StandIns, channel: LocalChannel) -> Self {
+    /// Terminals of a gateway that runs for itself.
+    pub(super) fn new(stand_ins: StandIns) -> Self {
         Terminals {
-            channel: Arc::new(channel),
+            channel: Arc::new(LocalChannel::without_terminals()),
             stand_ins,
+            is_chat: false,
             present: Mutex::default(),
         }
     }
 
-    pub(super) fn channel(&self) -> Arc<dyn Channel> {
-        self.channel.clone()
+    /// Terminals beside that of the chat which has the gateway.
+    pub(super) fn beside(stand_ins: StandIns, channel: Arc<LocalChannel>) -> Self {
+        Terminals {
+            channel,
+            stand_ins,
+            is_chat: true,
+            present: Mutex::default(),
+        }
     }
 
-    /// Takes in lines until the gateway stops. Not counted among the platforms: a gateway without
-    /// any of them has nothing to do.
-    pub(super) fn listen(
-        &self,
-        intake: Intake,
-        stop: CancellationToken,
-    ) -> impl Future<Output = ()> + use<> {
-        let channel = self.channel.clone();
-        async move {
-            if let Err(error) = channel.listen(intake, stop).await {
-                tracing::error!("terminals are not heard any more: {error}");
-            }
-        }
+    /// The channel that no platform of the gateway is: that of a chat is one of its platforms.
+    pub(super) fn own_channel(&self) -> Option<Arc<dyn Channel>> {
+        let channel: Arc<dyn Channel> = self.channel.clone();
+        (!self.is_chat).then_some(channel)
+    }
+
+    /// Whether the gateway is that of a chat.
+    pub(super) fn are_of_a_chat(&self) -> bool {
+        self.is_chat
+    }
+
+    pub(super) fn are_there(&self) -> bool {
+        !self.present().is_empty()
     }
 
     fn present(&self) -> MutexGuard<'_, HashMap<String, Present>> {
@@ -140,15 +150,21 @@ impl Terminals {
     }
 }
 
+/// Takes in lines until the gateway stops. Not counted among the platforms: a gateway without any of
+/// them has nothing to do.
+pub(super) async fn listen(channel: Arc<dyn Channel>, intake: Intake, stop: CancellationToken) {
+    if let Err(error) = channel.listen(intake, stop).await {
+        tracing::error!("terminals are not heard any more: {error}");
+    }
+}
+
 /// Serves a visitor until the visitor leaves.
 pub(super) async fn serve(
     state: &GatewayState,
     visitor: Visitor,
     order: &Order,
 ) -> Result<(), Refusal> {
-    let Some(terminals) = &state.terminals else {
-        return Err(Refusal::failed(ANOTHER_CHAT));
-    };
+    let terminals = &state.terminals;
     let agent = match &visitor.agent {
         Some(word) => Some(known_agent(state, &visitor.place, word)?),
         None => None,
@@ -161,7 +177,8 @@ pub(super) async fn serve(
         terminals,
         client: client.clone(),
     };
-    if !tell(order, Scene::Seated(place)).await {
+    let is_chat = terminals.is_chat;
+    if !tell(order, Scene::Seated { place, is_chat }).await {
         return Ok(());
     }
     let mut looks = interval(LOOK_EVERY);
@@ -258,8 +275,7 @@ pub(super) async fn answer(
 }
 
 fn take_place(state: &GatewayState, client: &str, place: &SessionKey) {
-    let terminals = state.terminals.as_ref();
-    if terminals.is_some_and(|terminals| terminals.take_place(client, place)) {
+    if state.terminals.take_place(client, place) {
         state.pins.changed(place);
     }
 }
@@ -274,12 +290,11 @@ async fn say(
         return Err(Refusal::wrong_use("a terminal talks in places of its own"));
     }
     take_place(state, client, &place);
-    let terminals = state.terminals.as_ref();
-    let present = terminals.and_then(|terminals| {
-        let present = terminals.present();
-        let visitor = present.get(client)?;
-        Some((visitor.voice.clone(), visitor.said.clone()))
-    });
+    let present = {
+        let present = state.terminals.present();
+        let visitor = present.get(client);
+        visitor.map(|visitor| (visitor.voice.clone(), visitor.said.clone()))
+    };
     let Some((voice, said)) = present else {
         return Err(Refusal::failed("this terminal is not connected"));
     };
@@ -327,4 +342,3 @@ fn known_agent(state: &GatewayState, place: &PlaceWish, word: &str) -> Result<Ag
 }
 
 const TOO_MANY: &str = "too many questions are asked at the same time; try again in a moment";
-const ANOTHER_CHAT: &str = "a `parlor chat` or `parlor ask` in another terminal has this home; end it first, or run `parlor run`";

@@ -54,7 +54,7 @@ pub(crate) enum FromTerminal {
 pub(crate) enum ToTerminal {
     /// The line is in the inbox.
     Said,
-    Who(String),
+    Who(Who),
     Topics(Vec<Topic>),
     Agents(Vec<String>),
     Turn(Option<TurnReport>),
@@ -65,7 +65,11 @@ pub(crate) enum ToTerminal {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Scene {
     /// The first event: where the visitor is.
-    Seated(SessionKey),
+    Seated {
+        place: SessionKey,
+        /// The gateway is that of another chat, and ends with it.
+        is_chat: bool,
+    },
     Shown(Shown),
     /// This many lines were said, and all are answered.
     Rest {
@@ -73,11 +77,21 @@ pub(crate) enum Scene {
     },
 }
 
-/// A topic of the terminal, with the label of its agent.
+/// The agent that answers in a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Who {
+    pub(crate) id: AgentId,
+    pub(crate) label: String,
+    /// Lines wait until somebody resumes the agent.
+    pub(crate) is_paused: bool,
+}
+
+/// A topic of the terminal, with its agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Topic {
-    pub(crate) name: String,
-    pub(crate) agent: String,
+    /// None is the main chat.
+    pub(crate) name: Option<String>,
+    pub(crate) agent: Who,
 }
 
 /// What became of a line that was no command.

@@ -7,16 +7,16 @@ use crate::support::House;
 use crate::support::fake_model::Script;
 use crate::support::pty::Pty;
 
-const TWO: &str = "[agents.main]\n[agents.rose]\nemoji = \"🌹\"\n[[bindings]]\nmatch = \"local:home:writing\"\nagent = \"rose\"\n";
-const CTRL_C: &str = "\u{3}";
-const CTRL_D: &str = "\u{4}";
+pub(crate) const TWO: &str = "[agents.main]\n[agents.rose]\nemoji = \"🌹\"\n[[bindings]]\nmatch = \"local:home:writing\"\nagent = \"rose\"\n";
+pub(crate) const CTRL_C: &str = "\u{3}";
+pub(crate) const CTRL_D: &str = "\u{4}";
 
 fn at(house: &House, columns: u16) -> Pty {
     Pty::start(house.home.path(), &["chat"], columns, &[])
 }
 
 /// Returns once the prompt is there.
-async fn chat(house: &House) -> Pty {
+pub(crate) async fn chat(house: &House) -> Pty {
     let mut chat = at(house, 80);
     chat.sees("the prompt", |screen| screen.ends_with('›'))
         .await;
@@ -24,7 +24,7 @@ async fn chat(house: &House) -> Pty {
 }
 
 /// An answer whose first words are on the screen, while the model holds the rest.
-async fn begun(house: &House, chat: &mut Pty) {
+pub(crate) async fn begun(house: &House, chat: &mut Pty) {
     house.model.enqueue(Script::Pause {
         text: "The answer has begun and goes on to its end.".into(),
         after: 4,
@@ -33,7 +33,7 @@ async fn begun(house: &House, chat: &mut Pty) {
     chat.shows("The answer has begun").await;
 }
 
-fn is_ready(screen: &str) -> bool {
+pub(crate) fn is_ready(screen: &str) -> bool {
     screen.ends_with('›') && !screen.contains("is writing")
 }
 
@@ -276,6 +276,7 @@ async fn questions_to_the_gateway_are_answered_while_an_agent_writes() {
 
     /stop cancels the current answer.
     › /topics
+    /topic (the main chat): Main ← you're here
     /topic writing: 🌹 Rose
     Main: Another block goes
     ›
@@ -327,10 +328,43 @@ async fn words_behind_quit_do_not_keep_a_person() {
 }
 
 #[tokio::test]
-async fn help_lists_what_only_the_terminal_knows() {
+async fn help_is_short_and_help_all_lists_what_only_the_terminal_knows() {
     let house = House::new(TWO).await;
     let mut chat = at(&house, 60);
     chat.types("/help\r");
+    let screen = chat
+        .sees("the help", |screen| {
+            screen.contains("/help all lists") && is_ready(screen)
+        })
+        .await;
+    let (_, help) = screen.split_once("› /help\n").expect("the line");
+    assert_snapshot!(help, @"
+    Just write. Lines you type while an answer is being written
+    wait for their turn.
+
+    Who answers
+    /agents: everyone, and who answers here
+    /agent NAME: switch to another agent; /agent reset undoes
+    that
+    /topic NAME: go to a topic; /topic alone goes back, /topics
+    lists them
+
+    This conversation
+    /new: start a fresh conversation
+    /stop: cancel the answer, as Ctrl-C does
+    /status: what is going on here
+
+    What the agent knows
+    /memory, /remember TEXT, /forget WORDS
+    /skills: what the agent can do
+
+    Leaving
+    /quit or Ctrl-D; Ctrl-C twice does it too
+
+    /help all lists every command and key.
+    ›
+    ");
+    chat.types("/help all\r");
     let screen = chat
         .sees("the keys", |screen| {
             screen.contains("Paste:") && is_ready(screen)
@@ -347,7 +381,7 @@ async fn help_lists_what_only_the_terminal_knows() {
     Keys
     Ctrl-C: clear the line; on an empty line, stop the answer;
     when nothing is being written, press twice to leave
-    Ctrl-D: leave
+    Ctrl-D: leave, after the answer that is being written
     Tab: complete a command, an agent or a topic
     ↑ and ↓: your earlier lines, from earlier chats too; Ctrl-R
     searches them
@@ -356,8 +390,15 @@ async fn help_lists_what_only_the_terminal_knows() {
     Paste: several lines at once are one message
     ›
     ");
-    chat.types("/quit\r");
+    // Bare words of other prompts do the same.
+    chat.types("?\r");
+    chat.sees("the help again", |screen| {
+        screen.contains("› ?\n") && screen.ends_with("lists every command and key.\n›")
+    })
+    .await;
+    chat.types("exit\r");
     assert_eq!(chat.ends().await, 0);
+    assert_eq!(house.ask("SELECT count(*) FROM turns"), "0");
 }
 
 #[tokio::test]

@@ -121,7 +121,10 @@ fn turns(home: &std::path::Path) -> String {
 #[tokio::test]
 async fn help_in_a_terminal_also_tells_what_only_the_terminal_knows() {
     let home = tempfile::tempdir().expect("a folder");
-    let ran = run_with_input(home.path(), &["chat"], "/help\n").await;
+    let short = run_with_input(home.path(), &["chat"], "/help\n").await;
+    assert!(short.stdout.lines().count() < 25, "{}", short.stdout);
+    assert!(short.stdout.contains("/help `all`"), "{}", short.stdout);
+    let ran = run_with_input(home.path(), &["chat"], "/help all\n").await;
     let (_, own) = ran.stdout.split_once("\n**Only in").expect("a part");
     assert_snapshot!(own, @"
      this terminal**
@@ -131,7 +134,7 @@ async fn help_in_a_terminal_also_tells_what_only_the_terminal_knows() {
 
     **Keys**
     Ctrl-C: clear the line; on an empty line, stop the answer; when nothing is being written, press twice to leave
-    Ctrl-D: leave
+    Ctrl-D: leave, after the answer that is being written
     Tab: complete a command, an agent or a topic
     ↑ and ↓: your earlier lines, from earlier chats too; Ctrl-R searches them
     Enter: send, also while an answer is being written; lines wait for their turn
@@ -180,11 +183,11 @@ async fn chat_refuses_agents_and_topics_that_do_not_exist() {
     assert_snapshot!(unknown.stderr, @"error: no agent is called rosa. Did you mean rose?");
     let unknown = run_with_input(home.path(), &["chat", "--topic", "Not A Topic"], "").await;
     assert_eq!(unknown.code, 2);
-    assert_snapshot!(unknown.stderr, @"error: a topic is written with a-z, 0-9, - and _, not `Not A Topic`");
+    assert_snapshot!(unknown.stderr, @"error: a topic is written with a-z, 0-9, - and _, such as `not-a-topic`, not `Not A Topic`");
     let unknown = run_with_input(home.path(), &["chat"], "/topic Not A Topic\n").await;
     assert_eq!((unknown.code, unknown.stdout.as_str()), (1, ""));
     assert_snapshot!(unknown.stderr, @"
-    a topic is written with a-z, 0-9, - and _, not `Not A Topic`.
+    `Not A Topic` can't be a topic: its name is written with a-z, 0-9, - and _. /topic not-a-topic would do.
     error: a line was not answered
     ");
 }

@@ -166,6 +166,56 @@ async fn programs_get_warnings_and_notes_too() {
     );
 }
 
+/// Parlor starts without the key of a provider, so the lack is a warning, with its line and key.
+#[tokio::test]
+async fn a_provider_without_its_key_is_a_warning_with_its_place() {
+    let home = fresh_home().await;
+    let text = "default_model = \"openai/x\"\n\n[providers.openai]\nkind = \"openai\"\napi_key = { env = \"PARLOR_TEST_NO_SUCH_VARIABLE\" }\n";
+    std::fs::write(home.path().join("config.toml"), text).expect("writes");
+    let ran = run(home.path(), &["config", "check"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_snapshot!(ran.stdout, @"config.toml is fine: 1 agent, 0 bindings.");
+    assert_snapshot!(ran.stderr, @r#"
+    warning: the environment variable PARLOR_TEST_NO_SUCH_VARIABLE is not set; [providers.openai] needs it
+     --> HOME/config.toml:5:19
+      |
+    5 | api_key = { env = "PARLOR_TEST_NO_SUCH_VARIABLE" }
+      |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the secret is looked for here
+      |
+      = help: set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = "…" }
+    "#);
+    let ran = run(home.path(), &["config", "check", "--json"]).await;
+    let told = json(&ran.stdout);
+    assert_json_snapshot!(told["problems"][0], { ".file" => "FILE" }, @r#"
+    {
+      "severity": "warning",
+      "code": "missing-secret",
+      "message": "the environment variable PARLOR_TEST_NO_SUCH_VARIABLE is not set; [providers.openai] needs it",
+      "label": "the secret is looked for here",
+      "help": "set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = \"…\" }",
+      "file": "FILE",
+      "line": 5,
+      "column": 19,
+      "end_line": 5,
+      "end_column": 49,
+      "key": [
+        "providers",
+        "openai",
+        "api_key",
+        "env"
+      ]
+    }
+    "#);
+    // Warnings are counted apart from problems.
+    std::fs::write(home.path().join("config.toml"), format!("zzz = 1\n{text}")).expect("writes");
+    let ran = run(home.path(), &["config", "check"]).await;
+    assert_eq!(ran.code, 1);
+    assert_eq!(
+        ran.stderr.trim_end().lines().last(),
+        Some("1 problem and 1 warning in config.toml.")
+    );
+}
+
 /// A secret that is there and cannot be used is an error, also for a check.
 #[tokio::test]
 async fn a_secret_that_cannot_be_used_is_an_error() {

@@ -423,7 +423,7 @@ async fn the_operator_makes_the_first_owner() {
     let bob = house.telegram.dm(BOB);
     bob.says("hello").await;
     let hint = bob.wait_for_sent(1).await.text;
-    assert_snapshot!(without_code(&hint), @"Hi Bob. This bot has no owner yet. If it's yours, run parlor pair CODE --owner where it runs. The code is valid for one hour. Your message is kept until then.");
+    assert_snapshot!(without_code(&hint), @"Hi Bob. This bot has no owner yet. If it's yours, run parlor --home DIR pair CODE --owner where it runs, with its home folder for DIR. The code is valid for one hour. Your message is kept until then.");
     bob.says("hello?").await;
     assert_snapshot!(bob.wait_for_sent(2).await.text, @"Still waiting for somebody to run the command above. I'll write to you then.");
     let ran = run(house.home.path(), &["pair", &code_in(&hint), "--owner"]).await;

@@ -212,14 +212,14 @@ async fn a_chat_ends_when_its_gateway_does() {
     assert_eq!(chat.ends().await, 1);
 }
 
-/// A chat with a gateway of its own takes no visitors: they would lose it when that chat ends.
+/// A question beside a chat is answered by the gateway of that chat.
 #[tokio::test]
-async fn a_chat_beside_a_chat_is_refused() {
+async fn a_question_beside_a_chat_is_answered() {
     let house = House::new(TWO).await;
     let mut first = chat(&house).await;
-    let (code, _, told) = asked(&house, &["hello"]).await;
-    assert_eq!(code, Some(1));
-    assert!(told.contains("in another terminal has this home"), "{told}");
+    let (code, answer, told) = asked(&house, &["hello"]).await;
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+    assert!(answer.contains("re: hello"), "{answer}");
     first.types(CTRL_D);
     assert_eq!(first.ends().await, 0);
 }

@@ -9,6 +9,7 @@ mod book;
 mod budgets;
 mod channels;
 mod chat;
+mod chat_order;
 mod checks;
 mod choosing;
 mod cli;

@@ -88,7 +88,7 @@ const VERBS: &[&[&str]] = &[
     &["stop"],
     &["stop", TOPIC],
     &["queue"],
-    &["queue", "--clear"],
+    &["queue", "--clear", "--all"],
     &["forget", "-a", "lily", "99"],
     &["forget", "-a", "lily", "1"],
     &["failed", "drop", "all"],
@@ -252,7 +252,7 @@ async fn stop_and_queue_reach_the_running_turns() {
     assert_eq!(states, ["running", "waiting"]);
     assert_eq!(queue[0]["agent"]["id"], "rose");
     assert_eq!(queue[0]["place"], json!({ "id": TOPIC, "name": "Five" }));
-    assert_snapshot!(fine(home, &["queue", "--clear"]).await, @"1 waiting message is dropped.");
+    assert_snapshot!(fine(home, &["queue", "--clear", "--all"]).await, @"1 waiting message is dropped.");
     assert_snapshot!(fine(home, &["stop", TOPIC]).await, @"1 answer is stopped, and its place is told.");
     assert_snapshot!(fine(home, &["stop"]).await, @"Nothing is being answered.");
     house.model.release();

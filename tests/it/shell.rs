@@ -252,7 +252,92 @@ async fn habits_get_a_hint() {
     error: there is no `parlor config set`
     hint: `parlor config show` shows every setting; to change one, edit config.toml in the home folder, then run `parlor config check`
     ");
-    assert!(told(&["agnet"]).await.contains("agent"), "a near miss");
+    for (wrong, meant) in [
+        (&["agnet"][..], "agent"),
+        (&["sesions", "list"], "sessions"),
+        (&["pasue", "rose"], "agent pause"),
+        (&["pause", "rose"], "agent pause"),
+        (&["agent", "pasue", "rose"], "agent pause"),
+    ] {
+        let told = told(wrong).await;
+        let hint = format!("\nhint: did you mean `parlor {meant}`?\n");
+        assert!(told.ends_with(&hint), "{told}");
+    }
+    assert!(told(&["frobnicate"]).await.contains("unrecognized"));
+}
+
+/// Commands in texts can be typed as they are.
+#[tokio::test]
+async fn hints_name_the_home_that_was_typed() {
+    let home = fresh_home().await;
+    let path = home.path().to_str().expect("text").to_owned();
+    let told = async |arguments: &[&str]| {
+        let named: Vec<&str> = ["--home", &path]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        let ran = run(elsewhere.path(), &named).await;
+        format!("{}{}", ran.stdout, ran.stderr).replace(&path, "HOME")
+    };
+    assert_snapshot!(told(&["start"]).await, @"
+    error: there is no `parlor --home HOME start`
+    hint: `parlor --home HOME run` starts the gateway
+    ");
+    assert_snapshot!(told(&["failed", "retry", "7"]).await, @"
+    error: no undelivered message has this number or place
+    hint: `parlor --home HOME failed` lists undelivered messages
+    ");
+    assert_snapshot!(told(&["reload"]).await, @"
+    error: no gateway runs on HOME, so there is nothing to reload
+    hint: the next start reads config.toml; `parlor --home HOME config check` looks at it now
+    ");
+    assert_snapshot!(told(&["agent", "pause", "rose"]).await, @"🌹 Rose is paused. Messages are kept and answered after `parlor --home HOME agent resume rose`.");
+    assert_snapshot!(told(&["failed", "retry", "7", "--json"]).await, @r#"
+    {
+      "error": {
+        "message": "no undelivered message has this number or place",
+        "hint": "`parlor --home HOME failed` lists undelivered messages",
+        "exit_code": 1
+      }
+    }
+    "#);
+    let removed = told(&["agent", "remove", "ada"]).await;
+    assert!(
+        removed.contains("`parlor --home HOME agent restore ada-"),
+        "{removed}"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_was_never_here_has_no_audit() {
+    let home = fresh_home().await;
+    let unknown = run(home.path(), &["audit", "--agent", "rosa"]).await;
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (2, ""));
+    assert_snapshot!(unknown.stderr, @"error: no agent is called rosa. Did you mean rose?");
+    let known = run(home.path(), &["audit", "--agent", "rose"]).await;
+    assert_eq!((known.code, known.stderr.as_str()), (0, "No changes.\n"));
+    // The audit remembers an agent that is gone.
+    run(home.path(), &["agent", "remove", "ada"]).await;
+    let gone = run(
+        home.path(),
+        &["audit", "--agent", "ada", "--since", "2099-01-01"],
+    )
+    .await;
+    assert_eq!(gone.code, 0, "{}", gone.stderr);
+}
+
+#[tokio::test]
+async fn messages_of_every_place_are_dropped_only_when_asked_for() {
+    let home = fresh_home().await;
+    let ran = run(home.path(), &["queue", "--clear"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert_snapshot!(ran.stderr, @"
+    error: --clear needs a place, because messages that are dropped are gone
+    hint: `parlor queue` shows where messages wait; `parlor queue --clear --all` drops them in every place
+    ");
+    let all = run(home.path(), &["queue", "--clear", "--all"]).await;
+    assert!(!all.stderr.contains("needs a place"), "{}", all.stderr);
 }
 
 /// One message, whichever verb comes first.
@@ -531,13 +616,26 @@ async fn tables_fit_a_narrow_terminal() {
         .await
         .stdout;
     assert_snapshot!(agents.replace(|c: char| c.is_ascii_digit(), "0"), @"
-    ID    NAME     MODEL  SKILLS  PLACES  MEMORIES  STATE
-    main  ☕ Main  demo        0       0         0  default
-    rose  🌹 Rose  demo        0       0         0
-    ada                        0       0         0  archived as
-                                                    ada-
-                                                    00000000-
-                                                    000000
+    ID        main
+    NAME      ☕ Main
+    MODEL     demo
+    SKILLS    0
+    PLACES    0
+    MEMORIES  0
+    STATE     default
+
+    ID        rose
+    NAME      🌹 Rose
+    MODEL     demo
+    SKILLS    0
+    PLACES    0
+    MEMORIES  0
+
+    ID        ada
+    SKILLS    0
+    PLACES    0
+    MEMORIES  0
+    STATE     archived as ada-00000000-000000
     ");
     assert_snapshot!(run_in(home.path(), &narrow, &["skill", "list"]).await.stdout, @"
     AGENT  SKILL           FROM   USABLE  WHY

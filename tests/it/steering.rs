@@ -132,6 +132,43 @@ fn name(request: &Request) -> &'static str {
         .unwrap_or("Nobody")
 }
 
+/// The answer under way stands below the line about the switch, and the switch is Alice's all the same.
+#[tokio::test]
+async fn a_switch_during_an_answer_is_not_put_down_to_the_config() {
+    let scene = Scene::new().await;
+    scene
+        .house
+        .model
+        .enqueue(Script::text("Ada, slowly").held());
+    scene.code.says(ALICE, "a slow one").await;
+    scene.house.model.wait_for_requests(1).await;
+    scene.code.says(ALICE, "/agent rose").await;
+    scene.code.wait_for_sent(1).await;
+    scene.house.model.release();
+    scene.settled().await;
+    assert_eq!(scene.says(&scene.code, "hi").await, ["Rose"]);
+    assert_eq!(
+        scene.audit(),
+        "telegram:111 switch ada > rose in telegram:topic:-1001:6"
+    );
+    assert_eq!(scene.handoffs(), "from ada to rose");
+    // The same for the way back.
+    scene
+        .house
+        .model
+        .enqueue(Script::text("Rose, slowly").held());
+    scene.code.says(ALICE, "another slow one").await;
+    scene.house.model.wait_for_requests(3).await;
+    scene.code.says(ALICE, "/agent reset").await;
+    scene.code.wait_for_sent(4).await;
+    scene.house.model.release();
+    scene.settled().await;
+    assert_eq!(scene.says(&scene.code, "hi").await, ["Ada"]);
+    assert_eq!(scene.handoffs(), "from ada to rose\nfrom rose to ada");
+    assert!(!scene.audit().contains("config"), "{}", scene.audit());
+    scene.ends().await;
+}
+
 /// Messages for a paused agent are kept, each place is told once, also over a restart.
 #[tokio::test]
 async fn a_paused_agent_answers_after_it_is_resumed() {

@@ -278,7 +278,7 @@ impl Changes<'_> {
         for list in &removed.mentions {
             data(format_args!("no longer named in: {list}"));
         }
-        data(format_args!("`parlor agent restore {name}` undoes this."));
+        print::told(format_args!("`parlor agent restore {name}` undoes this."));
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::super::agent_tools::ToolReport;
 use super::super::json::{Named, moment, time};
 use super::super::names::Names;
-use super::super::{Outcome, data, data_json};
+use super::super::{Outcome, data_json, print};
 use super::OpenHome;
 use super::listing::{Row, row};
 use super::texts::counted;
@@ -116,7 +116,7 @@ pub(super) async fn info(open: &OpenHome, agent: &Agent, json: bool) -> Outcome 
     if json {
         data_json(&info)?;
     } else {
-        data(format_args!("{}", info_text(agent, &info)));
+        print::wrapped(&info_text(agent, &info));
     }
     Ok(())
 }

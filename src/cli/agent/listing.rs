@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::super::table::{Column, table};
-use super::super::{Failure, Outcome, data, data_json};
+use super::super::{Failure, Outcome, data, data_json, print};
 use super::OpenHome;
 use crate::agents::{Agent, Skills, memory};
 use crate::commands::texts::steering as texts;
@@ -93,6 +93,7 @@ async fn rows(open: &OpenHome) -> Result<Vec<Row>, Failure> {
     };
     for (id, known) in tenants::stored_only(&site, &open.checked.config).await? {
         let state = format!("not in config.toml any more; `parlor agent adopt {id}` adds it again");
+        let state = print::to_type(&state).into_owned();
         let memories = u32::try_from(known.memories).ok();
         rows.push(Row {
             memories,
@@ -168,7 +169,10 @@ fn discovered(id: &AgentId) -> Row {
     without_config(
         id,
         Origin::Discovered,
-        format!("not in config.toml; `parlor agent adopt {id}` adds it"),
+        print::to_type(&format!(
+            "not in config.toml; `parlor agent adopt {id}` adds it"
+        ))
+        .into_owned(),
     )
 }
 

@@ -1,6 +1,7 @@
 //! The prompt of `parlor chat`: line editing, history and completion, in a thread of its own,
 //! because the editor blocks. A prompt goes in, a line comes out.
 
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,9 +42,17 @@ pub(super) enum Entered {
     End,
 }
 
+/// What the chat wants from the editor.
+enum Ask {
+    /// A line, behind this prompt.
+    Line(String),
+    /// Ctrl-C or Ctrl-D from a person who is about to leave. The screen stays as it is.
+    WayOut,
+}
+
 /// The chat's side of the editor.
 pub(super) struct Prompt {
-    prompts: mpsc::Sender<String>,
+    prompts: mpsc::Sender<Ask>,
     pub(super) entered: mpsc::Receiver<Entered>,
 }
 
@@ -51,8 +60,14 @@ impl Prompt {
     /// Shows a prompt for the next line. False when the editor has ended. A prompt that still waits
     /// is enough, as after a signal.
     pub(super) fn ask(&self, prompt: String) -> bool {
-        let asked = self.prompts.try_send(prompt);
+        let asked = self.prompts.try_send(Ask::Line(prompt));
         !matches!(asked, Err(TrySendError::Closed(_)))
+    }
+
+    /// Has the editor tell of Ctrl-C and Ctrl-D, and of nothing else.
+    pub(super) fn ask_for_a_way_out(&self) {
+        // An editor that has ended, or still waits for a line, tells of both keys too.
+        drop(self.prompts.try_send(Ask::WayOut));
     }
 }
 
@@ -97,7 +112,7 @@ pub(super) fn start(home: &Path, words: Words) -> Result<Option<(Prompt, Live)>,
 /// Lines from a terminal without escapes, where the system edits the line and keeps what is typed
 /// ahead. Ctrl-C is a signal there.
 pub(super) fn start_plain() -> Prompt {
-    let (prompts, mut asked) = mpsc::channel::<String>(1);
+    let (prompts, mut asked) = mpsc::channel::<Ask>(1);
     let (entered, lines) = mpsc::channel(QUEUE);
     let interrupted = entered.clone();
     tokio::spawn(async move {
@@ -137,11 +152,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(mut self, mut asked: mpsc::Receiver<String>, entered: &mpsc::Sender<Entered>) {
-        while let Some(prompt) = asked.blocking_recv() {
-            let event = self.next(&prompt);
-            let is_end = event == Entered::End;
-            if entered.blocking_send(event).is_err() || is_end {
+    fn read(mut self, mut asked: mpsc::Receiver<Ask>, entered: &mpsc::Sender<Entered>) {
+        while let Some(ask) = asked.blocking_recv() {
+            let event = match ask {
+                Ask::Line(prompt) => self.next(&prompt),
+                Ask::WayOut => way_out(),
+            };
+            if entered.blocking_send(event).is_err() {
                 return;
             }
         }
@@ -160,7 +177,11 @@ impl Reader {
                 self.remember(&text);
                 Entered::Line { text, typed }
             }
-            Err(_) => Entered::End,
+            Err(_) => {
+                // The editor leaves an empty prompt behind.
+                self.ended(prompt, "");
+                Entered::End
+            }
         }
     }
 
@@ -176,6 +197,22 @@ impl Reader {
         }
     }
 }
+
+/// Waits for Ctrl-C or Ctrl-D. Between two prompts both come as plain bytes.
+fn way_out() -> Entered {
+    let mut key = [0];
+    loop {
+        match std::io::stdin().lock().read(&mut key) {
+            Ok(1..) if key[0] == CTRL_C => return Entered::Interrupt { had_words: false },
+            Ok(1..) if key[0] != CTRL_D => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => return Entered::End,
+        }
+    }
+}
+
+const CTRL_C: u8 = 3;
+const CTRL_D: u8 = 4;
 
 /// The rows that a text takes on the screen, counted as the editor does.
 fn rows_of(text: &str, columns: usize) -> usize {

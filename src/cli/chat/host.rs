@@ -17,7 +17,7 @@ use crate::domain::{MessageId, SessionKey};
 use crate::gateway::Gateway;
 use crate::home::Home;
 use crate::operations::terminal::{
-    FromTerminal, PlaceWish, Scene, ToTerminal, Topic, TurnReport, Visitor,
+    FromTerminal, PlaceWish, Scene, ToTerminal, Topic, TurnReport, Visitor, Who,
 };
 use crate::operations::{Event, Reply, Request, Subject};
 
@@ -38,6 +38,8 @@ pub(in crate::cli) struct Running {
     said: Arc<AtomicU64>,
     /// How many lines are known to be answered.
     answered: watch::Receiver<u64>,
+    /// The gateway is that of another chat.
+    is_chat: bool,
     /// Set once the gateway is gone.
     gone: watch::Receiver<bool>,
     tasks: [JoinHandle<()>; 2],
@@ -60,8 +62,8 @@ impl Host {
             agent: agent.map(str::to_owned),
         };
         let stream = scenes.watch(Subject::Terminal(visitor)).await?;
-        let place = match scenes.event(stream).await? {
-            Some(Event::Terminal(Scene::Seated(place))) => place,
+        let (place, is_chat) = match scenes.event(stream).await? {
+            Some(Event::Terminal(Scene::Seated { place, is_chat })) => (place, is_chat),
             _ => return Err(odd_reply()),
         };
         let (terminal, far) = Terminal::of_another_process();
@@ -91,17 +93,18 @@ impl Host {
             home: home.clone(),
             said,
             answered: is_answered,
+            is_chat,
             gone: is_gone,
             tasks: [tokio::spawn(watching), tokio::spawn(saying)],
         };
         Ok(Some((Host::Running(running), terminal, place)))
     }
 
-    pub(super) async fn who_answers(&self, place: &SessionKey) -> Result<String, Failure> {
+    pub(super) async fn who_answers(&self, place: &SessionKey) -> Result<Who, Failure> {
         match self {
             Host::Own(gateway) => Ok(gateway.who_answers(place).await?),
             Host::Running(running) => match running.ask(running.who(place)).await? {
-                ToTerminal::Who(label) => Ok(label),
+                ToTerminal::Who(who) => Ok(who),
                 _ => Err(odd_reply()),
             },
         }
@@ -178,6 +181,11 @@ impl Host {
         matches!(self, Host::Running(_))
     }
 
+    /// Whether the gateway is that of another chat, and ends with it.
+    pub(super) fn ends_with_a_chat(&self) -> bool {
+        matches!(self, Host::Running(running) if running.is_chat)
+    }
+
     /// Whether leaving takes a while because of a summary.
     pub(super) fn is_summing_up(&self) -> bool {
         match self {
@@ -190,8 +198,18 @@ impl Host {
     /// the answers under way too.
     pub(in crate::cli) async fn leave(self) {
         match self {
+            // Another chat takes the gateway over, and answers what is left.
+            Host::Own(gateway) if gateway.has_visitors() => gateway.shutdown_at_once().await,
             Host::Own(gateway) => gateway.shutdown().await,
-            Host::Running(running) => running.tasks.iter().for_each(JoinHandle::abort),
+            Host::Running(running) => running.leave(),
+        }
+    }
+
+    /// The same without a wait for answers, which the next start goes on with.
+    pub(super) async fn leave_at_once(self) {
+        match self {
+            Host::Own(gateway) => gateway.shutdown_at_once().await,
+            Host::Running(running) => running.leave(),
         }
     }
 }
@@ -210,6 +228,10 @@ async fn reach(home: &Home) -> Result<Option<Line>, Failure> {
 }
 
 impl Running {
+    fn leave(self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+
     fn who(&self, place: &SessionKey) -> FromTerminal {
         FromTerminal::Who {
             client: self.client.clone(),

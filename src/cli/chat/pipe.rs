@@ -6,12 +6,13 @@ use std::pin::pin;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::host::Host;
-use super::topics::{self, SUMMING_UP, place};
+use super::texts::{self, SUMMING_UP};
+use super::topics;
 use super::words;
 use crate::channels::local::{Shown, Terminal, Whole, new_message};
 use crate::cli::{Failure, Outcome, note, print};
 use crate::commands::{self, Parsed};
-use crate::domain::SessionKey;
+use crate::domain::{MessageId, SessionKey};
 use crate::printable::printable;
 
 pub(super) async fn run(host: Host, terminal: Terminal, place: SessionKey) -> Outcome {
@@ -20,12 +21,14 @@ pub(super) async fn run(host: Host, terminal: Terminal, place: SessionKey) -> Ou
         terminal,
         place,
         page: Page::default(),
+        asked: Vec::new(),
         failures: 0,
     };
     let read = chat.read().await;
+    let counted = chat.count_unanswered().await;
     let failures = chat.failures;
     chat.leave().await;
-    read?;
+    read.and(counted)?;
     match failures {
         0 => Ok(()),
         1 => Err(Failure::Failed("a line was not answered".into())),
@@ -38,6 +41,8 @@ struct Piped {
     terminal: Terminal,
     place: SessionKey,
     page: Page,
+    /// Lines to an agent.
+    asked: Vec<MessageId>,
     failures: usize,
 }
 
@@ -55,9 +60,10 @@ impl Piped {
                 }
                 ["/topic"] => self.go(None).await?,
                 ["/topic", words @ ..] => self.go(Some(&words.join(" "))).await?,
+                ["/help"] => self.page.line(texts::HELP),
                 ["/help", ..] => {
                     self.say(line).await?;
-                    self.page.line(&format!("\n{}", topics::here_too()));
+                    self.page.line(&format!("\n{}", texts::here_too()));
                 }
                 _ => match words::meant_for_the_terminal(&line) {
                     Some(told) => self.page.line(&told),
@@ -69,17 +75,14 @@ impl Piped {
     }
 
     async fn go(&mut self, topic: Option<&str>) -> Outcome {
-        let SessionKey::Local { room, .. } = &self.place else {
-            return Ok(());
-        };
-        match place(room.as_str(), topic) {
+        match topics::beside(&self.place, topic) {
             Ok(place) => {
                 self.place = place;
                 let told = topics::arrived(&self.host, &self.place).await?;
                 note(format_args!("{told}"));
             }
-            Err(Failure::Failed(text) | Failure::WrongUse(text)) => {
-                note(format_args!("{text}."));
+            Err(told) => {
+                note(format_args!("{told}"));
                 self.failures += 1;
             }
         }
@@ -108,9 +111,18 @@ impl Piped {
             self.page.show(shown, &self.place);
         }
         self.terminal.rest();
-        let turn = self.host.turn_of(&message).await?;
-        if is_talk && turn.is_none_or(|turn| !turn.is_answered) {
-            self.failures += 1;
+        if is_talk {
+            self.asked.push(message);
+        }
+        Ok(())
+    }
+
+    /// Counts the lines without an answer. Asked at the end, because a line may wait for a paused
+    /// agent and be answered later.
+    async fn count_unanswered(&mut self) -> Outcome {
+        for message in std::mem::take(&mut self.asked) {
+            let turn = self.host.turn_of(&message).await?;
+            self.failures += usize::from(turn.is_none_or(|turn| !turn.is_answered));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::live::{Live, Picture};
-use super::topics;
+use super::{texts, topics};
 use crate::channels::local::{Shown, Whole};
 use crate::cli::color::Style;
 use crate::cli::markdown::{self, Paper};
@@ -49,6 +49,8 @@ pub(super) struct Screen {
     waiting: VecDeque<Waiting>,
     /// The agent that is at work.
     at_work: Option<AtWork>,
+    /// The person leaves after the answer.
+    is_leaving: bool,
     ticks: usize,
 }
 
@@ -91,6 +93,7 @@ impl Screen {
             helping: None,
             waiting: VecDeque::new(),
             at_work: None,
+            is_leaving: false,
             ticks: 0,
         }
     }
@@ -103,7 +106,14 @@ impl Screen {
             style: Style::PLAIN,
             ..paper
         };
-        let lines: Vec<String> = plain.lines(text).into_iter().map(dim).collect();
+        let text = print::to_type(text);
+        let lines: Vec<String> = plain.lines(&text).into_iter().map(dim).collect();
+        self.interject(lines);
+    }
+
+    /// Prints a text in Markdown, above an answer that is being written.
+    pub(super) fn tell(&mut self, text: &str) {
+        let lines = self.paper().draw(text, None);
         self.interject(lines);
     }
 
@@ -169,6 +179,24 @@ impl Screen {
         });
     }
 
+    /// The person leaves after the answer: the sign of life tells the way out.
+    pub(super) fn leave(&mut self) {
+        self.is_leaving = true;
+    }
+
+    /// A line that waited is dropped.
+    pub(super) fn forget(&mut self, line: &MessageId) {
+        self.waiting.retain(|waiting| waiting.message != *line);
+        self.patient.remove(line);
+    }
+
+    /// Everything so far is answered, and further lines have their turn.
+    pub(super) fn go_on(&mut self, here: &SessionKey) {
+        self.at_work = None;
+        self.end_and_go_on(here);
+        self.stopping = None;
+    }
+
     /// Everything is answered.
     pub(super) fn rest(&mut self, here: &SessionKey) {
         self.at_work = None;
@@ -190,9 +218,16 @@ impl Screen {
                 text,
             } => self.piece(place, question.as_ref(), speaker.as_deref(), &text),
             Shown::End => self.end_and_go_on(here),
-            Shown::Whole(whole) if self.must_wait(&whole) => self.held.push(whole),
+            Shown::Whole(whole) if self.must_wait(&whole) => self.hold(whole),
             Shown::Whole(whole) => self.whole(whole, here),
         }
+    }
+
+    /// The word that the answer is stopped is the first behind it.
+    fn hold(&mut self, whole: Whole) {
+        let is_stop = whole.line.is_some() && whole.line == self.stopping;
+        let at = if is_stop { 0 } else { self.held.len() };
+        self.held.insert(at, whole);
     }
 
     /// Replies to commands come at once, unless they change the conversation at hand. Everything
@@ -305,7 +340,7 @@ impl Screen {
         } = whole;
         let is_for = |own: &Option<MessageId>| line.is_some() && line == *own;
         if is_for(&self.helping) {
-            text = format!("{text}\n\n{}", topics::here_too());
+            text = format!("{text}\n\n{}", texts::here_too());
         }
         if is_for(&self.stopping) {
             self.stopping = None;
@@ -414,8 +449,9 @@ impl Screen {
             return None;
         }
         let label = printable_line(label);
+        let way_out = if self.is_leaving { "leaves" } else { "stops" };
         let hint = if waited >= HINT_AFTER {
-            format!(" {} s, Ctrl-C stops", waited.as_secs())
+            format!(" {} s, Ctrl-C {way_out}", waited.as_secs())
         } else {
             String::new()
         };

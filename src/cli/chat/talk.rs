@@ -1,5 +1,6 @@
 //! A person talks at the terminal: the prompt stays live while answers are printed above it.
 
+use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::time::Duration;
@@ -7,15 +8,16 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use super::Opening;
 use super::editor::{Entered, Prompt};
 use super::host::Host;
 use super::live::Typed;
 use super::screen::{Screen, TICK};
-use super::topics::{self, LEAVE_HINT, NEXT_LINE, SUMMING_UP, place, prompt, welcome};
+use super::texts::{self, LEAVE_HINT, NEXT_LINE, SUMMING_UP};
+use super::topics::{self, prompt, welcome};
 use super::words::{self, Manner};
 use crate::channels::local::{Terminal, Voice, new_message};
 use crate::cli::{Failure, Outcome};
-use crate::commands::{self, Parsed};
 use crate::domain::{MessageId, SessionKey};
 
 /// Lines on their way to the inbox.
@@ -24,6 +26,7 @@ const QUEUE: usize = 256;
 const ENDS_SOON: Duration = Duration::from_millis(150);
 
 pub(super) struct Talk {
+    opening: Opening,
     host: Host,
     terminal: Terminal,
     screen: Screen,
@@ -35,6 +38,10 @@ pub(super) struct Talk {
     stored: mpsc::Receiver<bool>,
     /// Lines that are not in the inbox yet.
     on_their_way: usize,
+    /// Lines that wait for the answers to earlier lines of their place.
+    held: VecDeque<Said>,
+    /// Places with lines to an agent that are not answered yet.
+    asked: HashSet<SessionKey>,
     is_busy: bool,
     /// Ctrl-C was pressed at an empty prompt.
     is_leaving: bool,
@@ -44,10 +51,21 @@ struct Said {
     place: SessionKey,
     message: MessageId,
     text: String,
+    manner: Manner,
+}
+
+/// How a chat ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    /// Everything is answered.
+    Done,
+    /// The person does not wait for the answer.
+    AtOnce,
 }
 
 impl Talk {
     pub(super) fn new(
+        opening: Opening,
         host: Host,
         terminal: Terminal,
         screen: Screen,
@@ -58,6 +76,7 @@ impl Talk {
         let (stored, is_stored) = mpsc::channel(QUEUE);
         tokio::spawn(pass_on(terminal.voice.clone(), said, stored));
         Talk {
+            opening,
             host,
             terminal,
             screen,
@@ -67,6 +86,8 @@ impl Talk {
             lines,
             stored: is_stored,
             on_their_way: 0,
+            held: VecDeque::new(),
+            asked: HashSet::new(),
             is_busy: false,
             is_leaving: false,
         }
@@ -91,7 +112,7 @@ impl Talk {
             let all_stored = self.on_their_way == 0;
             tokio::select! {
                 biased;
-                reason = self.host.deserted() => return Err(Failure::Failed(reason)),
+                reason = self.host.deserted() => self.take_over(reason).await?,
                 entered = self.prompt.entered.recv() => {
                     if self.take(entered.unwrap_or(Entered::End)).await?.is_break() {
                         return Ok(());
@@ -100,9 +121,27 @@ impl Talk {
                 Some(shown) = self.terminal.screen.recv() => self.screen.show(shown, &self.place),
                 Some(is_stored) = self.stored.recv() => self.count_stored(is_stored),
                 _ = ticks.tick(), if self.is_busy => self.screen.tick(),
-                () = self.host.answered(), if self.is_busy && all_stored => self.rest(),
+                () = self.host.answered(), if self.is_busy && all_stored => self.go_on().await,
             }
         }
+    }
+
+    /// Goes on in a gateway of this process, or in that of another chat, when the chat that had the
+    /// gateway has ended.
+    async fn take_over(&mut self, reason: String) -> Outcome {
+        if !self.host.ends_with_a_chat() {
+            return Err(Failure::Failed(reason));
+        }
+        let (host, terminal) = self.opening.again(&self.place).await?;
+        let (lines, said) = mpsc::channel(QUEUE);
+        let (stored, is_stored) = mpsc::channel(QUEUE);
+        tokio::spawn(pass_on(terminal.voice.clone(), said, stored));
+        (self.host, self.terminal) = (host, terminal);
+        (self.lines, self.stored, self.on_their_way) = (lines, is_stored, 0);
+        self.screen.note(texts::TAKEN_OVER);
+        // The gateway takes up what the other one has left.
+        self.is_busy = true;
+        Ok(())
     }
 
     fn count_stored(&mut self, is_stored: bool) {
@@ -112,11 +151,28 @@ impl Talk {
         }
     }
 
-    /// Everything is answered.
-    fn rest(&mut self) {
+    /// Everything in the inbox is answered: the lines that were held have their turn now.
+    async fn go_on(&mut self) {
+        self.asked.clear();
+        if self.held.is_empty() {
+            return self.rest();
+        }
+        self.take_in_shown();
+        self.screen.go_on(&self.place);
+        for said in std::mem::take(&mut self.held) {
+            self.say_in_turn(said).await;
+        }
+    }
+
+    fn take_in_shown(&mut self) {
         while let Ok(shown) = self.terminal.screen.try_recv() {
             self.screen.show(shown, &self.place);
         }
+    }
+
+    /// Everything is answered, and no line is held.
+    fn rest(&mut self) {
+        self.take_in_shown();
         self.is_busy = false;
         self.terminal.rest();
         self.screen.rest(&self.place);
@@ -159,14 +215,20 @@ impl Talk {
         let place = self.screen.answers_in().unwrap_or(&self.asked_in).clone();
         let message = new_message();
         self.screen.stop(message.clone());
-        self.say_in(place, message, "/stop this".into()).await;
+        let stop = Said {
+            place,
+            message,
+            text: "/stop this".into(),
+            manner: Manner::Stops,
+        };
+        self.say(stop).await;
     }
 
     /// Whether an answer is really under way: one that is whole on the screen ends any moment.
     async fn is_still_busy(&mut self) -> bool {
         let may_be_over = self.is_busy && self.screen.answers_in().is_none();
         if may_be_over && timeout(ENDS_SOON, self.host.answered()).await.is_ok() {
-            self.rest();
+            self.go_on().await;
         }
         self.is_busy
     }
@@ -182,11 +244,19 @@ impl Talk {
     }
 
     async fn take_line(&mut self, line: String, typed: Typed) -> Result<ControlFlow<()>, Failure> {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let meant = words::as_elsewhere(&line).unwrap_or(&line).to_owned();
+        let words: Vec<&str> = meant.split_whitespace().collect();
         let before = prompt(&self.place);
         match words.as_slice() {
             [] => return self.ask_again().await,
             [own, ..] if words::leaves(own) => return Ok(ControlFlow::Break(())),
+            ["/help"] => {
+                if typed == Typed::Goes {
+                    self.screen.echo(&before, &line);
+                }
+                self.screen.tell(texts::HELP);
+                return self.ask_again().await;
+            }
             ["/topic" | "/topics", ..] => {
                 if typed == Typed::Goes {
                     self.screen.echo(&before, &line);
@@ -210,35 +280,70 @@ impl Talk {
         }
         self.is_busy = true;
         let again = self.ask_again().await?;
-        let message = new_message();
-        match words::manner(&line) {
+        let (message, manner) = (new_message(), words::manner(&line));
+        match manner {
             Manner::Help => self.screen.help(message.clone()),
-            Manner::Changes => self.screen.be_patient(message.clone()),
+            Manner::Changes | Manner::Drops => self.screen.be_patient(message.clone()),
             Manner::Stops => self.screen.stop(message.clone()),
-            Manner::Asks => {}
+            Manner::Asks | Manner::Talks => {}
+        }
+        if words::drops_what_waits(&line) {
+            self.drop_held();
         }
         if typed == Typed::Goes {
             self.screen.wait(message.clone(), &before, &line);
         }
-        self.say(message, line).await;
+        let said = Said {
+            place: self.place.clone(),
+            message,
+            text: line,
+            manner,
+        };
+        self.say_in_turn(said).await;
         Ok(again)
+    }
+
+    /// Lines of a place take effect in the order they were typed: one that changes the conversation
+    /// waits for the answers to those before, and the lines behind it wait too. Questions to the
+    /// gateway, and a stop, are for the moment.
+    async fn say_in_turn(&mut self, said: Said) {
+        let is_behind = self.held.iter().any(|held| held.place == said.place);
+        let must_wait = match said.manner {
+            Manner::Talks => is_behind,
+            Manner::Changes => is_behind || self.asked.contains(&said.place),
+            Manner::Asks | Manner::Help | Manner::Stops | Manner::Drops => false,
+        };
+        if must_wait {
+            self.held.push_back(said);
+        } else {
+            self.say(said).await;
+        }
+    }
+
+    /// Drops the held lines of the place, which the gateway does not know.
+    fn drop_held(&mut self) {
+        let held = std::mem::take(&mut self.held).into_iter();
+        let (dropped, held): (VecDeque<_>, VecDeque<_>) =
+            held.partition(|held| held.place == self.place);
+        self.held = held;
+        for line in &dropped {
+            self.screen.forget(&line.message);
+        }
+        if let Some(told) = texts::dropped(dropped.len()) {
+            self.screen.note(&told);
+        }
     }
 
     /// Walking to another topic is the terminal's own business: the gateway only sees where a line
     /// was written.
     async fn go(&mut self, topic: Option<&str>) -> Outcome {
-        let SessionKey::Local { room, .. } = &self.place else {
-            return Ok(());
-        };
-        match place(room.as_str(), topic) {
+        match topics::beside(&self.place, topic) {
             Ok(place) => {
                 self.place = place;
                 let told = topics::arrived(&self.host, &self.place).await?;
                 self.screen.note(&told);
             }
-            Err(Failure::Failed(text) | Failure::WrongUse(text)) => {
-                self.screen.note(&format!("{text}."));
-            }
+            Err(told) => self.screen.note(&told),
         }
         Ok(())
     }
@@ -250,32 +355,59 @@ impl Talk {
         Ok(())
     }
 
-    async fn say(&mut self, message: MessageId, text: String) {
-        self.say_in(self.place.clone(), message, text).await;
-    }
-
-    async fn say_in(&mut self, place: SessionKey, message: MessageId, text: String) {
-        let is_talk = commands::parse(&text) == Parsed::Talk;
+    async fn say(&mut self, said: Said) {
+        let is_talk = said.manner == Manner::Talks;
         if is_talk {
-            self.asked_in = place.clone();
+            self.asked_in = said.place.clone();
+            self.asked.insert(said.place.clone());
         }
-        let said = Said {
-            place,
-            message,
-            text,
-        };
         self.on_their_way += 1;
         self.is_busy = true;
-        if is_talk && let Ok(label) = self.host.who_answers(&self.place).await {
-            self.screen.work(label);
+        if is_talk
+            && let Ok(who) = self.host.who_answers(&said.place).await
+            && !who.is_paused
+        {
+            self.screen.work(who.label);
         }
         if self.lines.send(said).await.is_err() {
             self.count_stored(false);
         }
     }
 
+    /// Waits for the answers under way, unless the person will not.
+    async fn wait_for_answers(&mut self) -> Leaving {
+        // A gateway that goes on has the lines; lines that are held here it does not have.
+        let waits = !self.host.is_joined() || !self.held.is_empty();
+        if !waits || !self.is_still_busy().await {
+            return Leaving::Done;
+        }
+        self.screen.leave();
+        self.screen.note(texts::WAITING);
+        self.prompt.ask_for_a_way_out();
+        let mut ticks = interval(TICK);
+        while self.is_busy {
+            let all_stored = self.on_their_way == 0;
+            tokio::select! {
+                biased;
+                _ = self.host.deserted() => return Leaving::Done,
+                entered = self.prompt.entered.recv() => match entered {
+                    Some(Entered::Line { .. }) => self.prompt.ask_for_a_way_out(),
+                    Some(Entered::Interrupt { .. } | Entered::End) | None => {
+                        return Leaving::AtOnce;
+                    }
+                },
+                Some(shown) = self.terminal.screen.recv() => self.screen.show(shown, &self.place),
+                Some(is_stored) = self.stored.recv() => self.count_stored(is_stored),
+                _ = ticks.tick() => self.screen.tick(),
+                () = self.host.answered(), if all_stored => self.go_on().await,
+            }
+        }
+        Leaving::Done
+    }
+
     /// Ends the gateway, and prints the last messages.
     async fn leave(mut self) {
+        let leaving = self.wait_for_answers().await;
         // A line typed right before the end is not lost.
         let storing = async {
             while self.on_their_way > 0 && self.stored.recv().await.is_some() {
@@ -287,24 +419,40 @@ impl Talk {
             host,
             mut terminal,
             mut screen,
+            mut prompt,
             place,
+            held,
             ..
         } = self;
-        if host.is_summing_up() {
+        let is_summing_up = host.is_summing_up() && leaving == Leaving::Done;
+        if is_summing_up {
             screen.note(SUMMING_UP);
+            prompt.ask_for_a_way_out();
         }
+        let has_answers = !host.is_joined();
         let mut ticks = interval(TICK);
-        let mut ending = pin!(host.leave());
+        let mut ending = pin!(async {
+            match leaving {
+                Leaving::Done => host.leave().await,
+                Leaving::AtOnce => host.leave_at_once().await,
+            }
+        });
         loop {
             tokio::select! {
                 biased;
                 Some(shown) = terminal.screen.recv() => screen.show(shown, &place),
                 () = &mut ending => break,
+                // A summary is not worth a wait to everybody.
+                Some(Entered::Interrupt { .. } | Entered::End) = prompt.entered.recv(), if is_summing_up => break,
                 _ = ticks.tick() => screen.tick(),
             }
         }
         while let Ok(shown) = terminal.screen.try_recv() {
             screen.show(shown, &place);
+        }
+        if leaving == Leaving::AtOnce {
+            screen.rest(&place);
+            screen.note(&texts::left(has_answers, held.len()));
         }
         let drawn = tokio::task::spawn_blocking(move || screen.finish(&place));
         // A terminal that went away must not keep the process.
@@ -321,6 +469,7 @@ async fn pass_on(voice: Voice, mut said: mpsc::Receiver<Said>, stored: mpsc::Sen
         place,
         message,
         text,
+        ..
     }) = said.recv().await
     {
         let is_stored = voice.say(place, message, text).await;

@@ -3,15 +3,18 @@
 use std::path::Path;
 
 use super::host::Host;
+use super::texts;
 use crate::cli::Failure;
 use crate::domain::{LocalName, SessionKey};
-use crate::operations::terminal::Topic;
+use crate::operations::terminal::{Topic, Who};
 
 pub(in crate::cli) fn place(room: &str, topic: Option<&str>) -> Result<SessionKey, Failure> {
     let name = |what: &str, text: &str| {
         text.parse::<LocalName>().map_err(|()| {
+            let near = nearest_name(text);
+            let such = near.map_or_else(String::new, |near| format!(", such as `{near}`"));
             Failure::WrongUse(format!(
-                "a {what} is written with a-z, 0-9, - and _, not `{text}`"
+                "a {what} is written with a-z, 0-9, - and _{such}, not `{text}`"
             ))
         })
     };
@@ -20,6 +23,31 @@ pub(in crate::cli) fn place(room: &str, topic: Option<&str>) -> Result<SessionKe
         room: name("room", room)?,
         topic,
     })
+}
+
+/// The place of a topic in the same room. The error offers a name that would do.
+pub(super) fn beside(here: &SessionKey, topic: Option<&str>) -> Result<SessionKey, String> {
+    let SessionKey::Local { room, .. } = here else {
+        return Ok(here.clone());
+    };
+    let topic = match topic.map(|name| (name, name.parse::<LocalName>())) {
+        None => None,
+        Some((_, Ok(topic))) => Some(topic),
+        Some((name, Err(()))) => return Err(texts::no_topic_name(name, nearest_name(name))),
+    };
+    Ok(SessionKey::Local {
+        room: room.clone(),
+        topic,
+    })
+}
+
+/// The name of a place that comes nearest to what a person wrote.
+fn nearest_name(text: &str) -> Option<LocalName> {
+    let lower = text.to_lowercase();
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    let words = lower.split(|c| !plain(c)).filter(|word| !word.is_empty());
+    let name: String = words.collect::<Vec<_>>().join("-");
+    name.parse().ok()
 }
 
 pub(super) fn prompt(place: &SessionKey) -> String {
@@ -54,17 +82,22 @@ pub(super) async fn welcome(
     let home =
         created.map(|home| format!("A home for your agents was made in {}.", home.display()));
     let greeting = greeting(&listens, &topics, others);
-    let joined = host.is_joined().then(|| JOINED.to_owned());
+    let joined = match (host.is_joined(), host.ends_with_a_chat()) {
+        (false, _) => None,
+        (true, false) => Some(texts::JOINED.to_owned()),
+        (true, true) => Some(texts::BESIDE_A_CHAT.to_owned()),
+    };
     Ok(home.into_iter().chain(joined).chain([greeting]).collect())
 }
 
 /// Topics whose agent listens here anyway are no news.
-fn greeting(listens: &str, topics: &[Topic], has_others: bool) -> String {
+fn greeting(listens: &Who, topics: &[Topic], has_others: bool) -> String {
     let elsewhere: Vec<String> = topics
         .iter()
-        .filter(|topic| topic.agent != listens)
+        .filter(|topic| topic.agent.label != listens.label)
+        .filter_map(|topic| Some((topic.name.as_ref()?, topic)))
         .take(MOST_GREETED)
-        .map(|topic| format!("/topic {} has {}", topic.name, topic.agent))
+        .map(|(name, topic)| format!("/topic {name} has {}", topic.agent.label))
         .collect();
     let others = match (elsewhere.as_slice(), has_others) {
         ([], false) => String::new(),
@@ -72,7 +105,11 @@ fn greeting(listens: &str, topics: &[Topic], has_others: bool) -> String {
         ([one], _) => format!(" {one}."),
         ([before @ .., last], _) => format!(" {} and {last}.", before.join(", ")),
     };
-    format!("{listens} listens: just write.{others} /help lists the commands, /quit leaves.")
+    let here = match listens.is_paused {
+        true => texts::paused(listens),
+        false => format!("{} listens: just write.", listens.label),
+    };
+    format!("{here}{others} /help lists the commands, /quit leaves.")
 }
 
 /// Topics in the greeting; /topics lists all.
@@ -80,97 +117,70 @@ const MOST_GREETED: usize = 4;
 
 /// The words after a walk to another topic.
 pub(super) async fn arrived(host: &Host, place: &SessionKey) -> Result<String, Failure> {
-    let answers = host.who_answers(place).await?;
+    let who = host.who_answers(place).await?;
+    let answers = match who.is_paused {
+        true => texts::paused(&who),
+        false => format!("{} answers here.", who.label),
+    };
     Ok(match place {
         SessionKey::Local {
             topic: Some(topic), ..
-        } => format!("You're in {topic} now. {answers} answers here."),
-        _ => format!("You're back in the main chat. {answers} answers here."),
+        } => format!("You're in {topic} now. {answers}"),
+        _ => format!("You're back in the main chat. {answers}"),
     })
 }
 
-/// The reply to /topics.
+/// The reply to /topics: the main chat, then all topics.
 pub(super) async fn topic_list(host: &Host, here: &SessionKey) -> Result<Vec<String>, Failure> {
     let topics = host.topics(here).await?;
-    if topics.is_empty() {
-        return Ok(vec![NO_TOPICS.to_owned()]);
+    let line = |topic: &Topic| texts::topic(topic, is_here(topic.name.as_deref(), here));
+    let mut lines: Vec<String> = topics.iter().map(line).collect();
+    if lines.len() == 1 {
+        lines.push(texts::NO_TOPICS.to_owned());
     }
-    let is_here = |name: &str| matches!(here, SessionKey::Local { topic: Some(topic), .. } if topic.as_str() == name);
-    let line = |topic: &Topic| {
-        let mark = if is_here(&topic.name) {
-            " ← you're here"
-        } else {
-            ""
-        };
-        format!("/topic {}: {}{mark}", topic.name, topic.agent)
-    };
-    Ok(topics.iter().map(line).collect())
+    Ok(lines)
 }
 
-const JOINED: &str = "You've joined the gateway that is running; it goes on when you leave.";
-
-const NO_TOPICS: &str = "There are no topics yet. /topic NAME makes one.";
-
-/// The terminal's own commands and keys, added to the gateway's list.
-pub(super) fn here_too() -> String {
-    let line = |(what, does): (&str, &str)| format!("{what}: {does}");
-    let lines = |all: &[(&str, &str)]| all.iter().copied().map(line).collect::<Vec<_>>().join("\n");
-    format!(
-        "**Only in this terminal**\n{}\n\n**Keys**\n{}",
-        lines(&OWN_COMMANDS),
-        lines(&KEYS)
-    )
+fn is_here(name: Option<&str>, here: &SessionKey) -> bool {
+    match here {
+        SessionKey::Local { topic, .. } => topic.as_ref().map(LocalName::as_str) == name,
+        _ => false,
+    }
 }
-
-const OWN_COMMANDS: [(&str, &str); 3] = [
-    (
-        "/topic `[name]`",
-        "go to another topic; without a name, back to the main chat",
-    ),
-    ("/topics", "all topics, and who answers there"),
-    ("/quit", "leave; /exit does the same"),
-];
-
-const KEYS: [(&str, &str); 6] = [
-    (
-        "Ctrl-C",
-        "clear the line; on an empty line, stop the answer; when nothing is being written, press twice to leave",
-    ),
-    ("Ctrl-D", "leave"),
-    ("Tab", "complete a command, an agent or a topic"),
-    (
-        "↑ and ↓",
-        "your earlier lines, from earlier chats too; Ctrl-R searches them",
-    ),
-    (
-        "Enter",
-        "send, also while an answer is being written; lines wait for their turn",
-    ),
-    ("Paste", "several lines at once are one message"),
-];
-
-pub(super) const NEXT_LINE: &str = "Your next line is being answered now; Ctrl-C stops that too.";
-
-pub(super) const LEAVE_HINT: &str = "Press Ctrl-C again or Ctrl-D to leave.";
-
-pub(super) const SUMMING_UP: &str =
-    "The conversation is being summed up; this takes ten seconds at most.";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::AgentId;
+
+    fn who(label: &str) -> Who {
+        Who {
+            id: AgentId::parse("main").expect("an id"),
+            label: label.into(),
+            is_paused: false,
+        }
+    }
 
     fn topic(name: &str, agent: &str) -> Topic {
         Topic {
-            name: name.into(),
-            agent: agent.into(),
+            name: Some(name.into()),
+            agent: who(agent),
         }
+    }
+
+    #[test]
+    fn names_that_are_none_have_a_nearest_one() {
+        let near = |text| nearest_name(text).map(|name| name.to_string());
+        assert_eq!(near("Bee Keeping").as_deref(), Some("bee-keeping"));
+        assert_eq!(near("  a/b  c! ").as_deref(), Some("a-b-c"));
+        assert_eq!(near("Größe").as_deref(), Some("gr-e"));
+        assert_eq!(near("日本"), None);
     }
 
     #[test]
     fn the_greeting_names_what_is_there() {
         let check = |topics: &[Topic], others, expected: &str| {
-            assert_eq!(greeting("☕ Main", topics, others), expected);
+            assert_eq!(greeting(&who("☕ Main"), topics, others), expected);
         };
         check(
             &[],

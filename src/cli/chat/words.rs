@@ -14,34 +14,53 @@ pub(super) const OWN: [(&str, &str); 4] = [
 /// How a line gets along with an answer that is being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
+    /// An agent answers.
+    Talks,
     /// The reply stands for itself and comes at once.
     Asks,
     /// The reply is the gateway's list, and the terminal adds its own part.
     Help,
-    /// The reply is about the conversation that goes on after the answer, so it comes behind.
+    /// The conversation goes on differently after the line, so the line waits for the answers to the
+    /// lines before.
     Changes,
+    /// Waiting lines go. The reply comes behind the answer.
+    Drops,
     /// The answer ends.
     Stops,
 }
 
 pub(super) fn manner(line: &str) -> Manner {
     use commands::{AgentWish, Command, ModelWish, QueueWish};
-    let Parsed::Command(command) = commands::parse(line) else {
-        return Manner::Asks;
+    let command = match commands::parse(line) {
+        Parsed::Talk => return Manner::Talks,
+        Parsed::Mistaken(_) => return Manner::Asks,
+        Parsed::Command(command) => command,
     };
     match command {
         Command::Help => Manner::Help,
-        Command::Agent(AgentWish::Show)
+        // The agent itself is steered, in all its places.
+        Command::Agent(AgentWish::Show | AgentWish::Why | AgentWish::Steer { .. })
         | Command::Model(ModelWish::Show)
         | Command::Queue(QueueWish::Show) => Manner::Asks,
+        Command::Queue(QueueWish::Clear) => Manner::Drops,
         Command::Agent(_)
         | Command::Model(_)
-        | Command::Queue(_)
         | Command::New
-        | Command::Again(_) => Manner::Changes,
+        | Command::Again(_)
+        | Command::Bind(_)
+        | Command::Unbind => Manner::Changes,
         Command::Stop(_) => Manner::Stops,
         _ => Manner::Asks,
     }
+}
+
+/// Whether a line drops the lines that wait: `/queue clear` and `/stop all`.
+pub(super) fn drops_what_waits(line: &str) -> bool {
+    use commands::{Command, QueueWish, Which};
+    matches!(
+        commands::parse(line),
+        Parsed::Command(Command::Queue(QueueWish::Clear) | Command::Stop(Which::All))
+    )
 }
 
 /// Whether the first word of a line ends the chat. Words behind it change nothing.
@@ -49,6 +68,15 @@ pub(super) fn leaves(first: &str) -> bool {
     ["/quit", "/exit"]
         .iter()
         .any(|own| own.eq_ignore_ascii_case(first))
+}
+
+/// Bare words that other prompts take for commands, typed as a whole line.
+pub(super) fn as_elsewhere(line: &str) -> Option<&'static str> {
+    match line.trim() {
+        "quit" | "exit" => Some("/quit"),
+        "help" | "?" => Some("/help"),
+        _ => None,
+    }
 }
 
 /// Names in the config. Topics come and go while people talk.
@@ -120,7 +148,7 @@ pub(super) fn meant_for_the_terminal(line: &str) -> Option<String> {
     let own = OWN.iter().map(|(name, _)| *name);
     let meant = nearest(name, shared().chain(own.clone()))?;
     own.into_iter().find(|name| *name == meant).map(|meant| {
-        format!("There is no command /{name}. Did you mean /{meant}? /help lists all of them.")
+        format!("There is no command /{name}. Did you mean /{meant}? /help all lists them.")
     })
 }
 
@@ -164,19 +192,16 @@ mod tests {
                 "/status",
                 "/whoami",
                 "/nonsense",
-                "hello",
+                "/agent why",
+                "/agent pause rose",
             ],
         );
+        check(Manner::Talks, &["hello", "/etc/hosts"]);
+        check(Manner::Drops, &["/queue clear"]);
         check(Manner::Help, &["/help", "/HELP me"]);
         check(
             Manner::Changes,
-            &[
-                "/new",
-                "/agent rose",
-                "/agent reset",
-                "/model a/b",
-                "/queue clear",
-            ],
+            &["/new", "/agent rose", "/agent reset", "/model a/b"],
         );
         check(Manner::Stops, &["/stop", "/stop all", "/stop this"]);
     }
@@ -188,6 +213,9 @@ mod tests {
         }
         assert!(!leaves("/quite"));
         assert!(!leaves("quit"));
+        assert_eq!(as_elsewhere(" exit "), Some("/quit"));
+        assert_eq!(as_elsewhere("?"), Some("/help"));
+        assert_eq!(as_elsewhere("exit the room"), None);
     }
 
     #[test]
@@ -195,11 +223,11 @@ mod tests {
         let meant = |line| meant_for_the_terminal(line);
         assert_eq!(
             meant("/topc writing").as_deref(),
-            Some("There is no command /topc. Did you mean /topic? /help lists all of them.")
+            Some("There is no command /topc. Did you mean /topic? /help all lists them.")
         );
         assert_eq!(
             meant("/qiut").as_deref(),
-            Some("There is no command /qiut. Did you mean /quit? /help lists all of them.")
+            Some("There is no command /qiut. Did you mean /quit? /help all lists them.")
         );
         for other in ["/agnet", "/stop", "/stop it", "hello", "/etc/hosts"] {
             assert_eq!(meant(other), None, "{other}");

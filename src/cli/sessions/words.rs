@@ -52,9 +52,9 @@ fn short(rule: &str) -> String {
     if rule.starts_with("pin") {
         return "pin".into();
     }
-    let is_kept = |(at, word): &(usize, &str)| *at == 0 || !word.contains(':');
-    let words = rule.split(' ').enumerate().take_while(is_kept);
-    words.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+    let is_place = |word: &&str| word.trim_end_matches(':').contains(':');
+    let words = rule.split(' ').take_while(|word| !is_place(word));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn people(people: &[Named]) -> String {
@@ -295,8 +295,8 @@ mod tests {
     fn rules_are_shortened_where_the_place_stands_beside_them() {
         let check = |rule, expected: &str| assert_eq!(short(rule), expected);
         check(
-            "bindings[0]: exact topic telegram:topic:-100:7",
-            "bindings[0]: exact topic",
+            "config.toml line 49: exact topic telegram:topic:-100:7",
+            "config.toml line 49: exact topic",
         );
         check("pin set by telegram:5", "pin");
         check("default_agent", "default_agent");

@@ -16,6 +16,13 @@ pub(crate) fn switched(label: &str, whose: Whose, this: &str) -> String {
     }
 }
 
+/// The chosen agent is paused.
+pub(crate) fn switched_to_paused(label: &str, id: &AgentId) -> String {
+    format!(
+        "{label} has this place from now on, but is paused: messages wait until an owner writes `/agent resume {id}`. `/agent reset` undoes the switch."
+    )
+}
+
 /// The people a switch counts for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
@@ -122,6 +129,8 @@ pub(crate) const RESET_BUTTON: &str = "↩ undo the switch";
 pub(crate) struct Listed {
     pub(crate) label: String,
     pub(crate) model: String,
+    /// Messages to the agent wait.
+    pub(crate) is_paused: bool,
     /// None of its models answers at present.
     pub(crate) is_mute: bool,
     /// The agent answers in the place of the list.
@@ -131,11 +140,15 @@ pub(crate) struct Listed {
 /// A line of `/agents`.
 pub(crate) fn line(listed: &Listed) -> String {
     let Listed { label, model, .. } = listed;
-    let end = match (listed.is_here, listed.is_mute) {
-        (true, false) => " ← answers here",
-        (true, true) => " (not working right now) ← answers here",
+    let state = match (listed.is_paused, listed.is_mute) {
+        (true, _) => " (paused)",
         (false, true) => " (not working right now)",
         (false, false) => "",
+    };
+    let end = match (listed.is_here, listed.is_paused) {
+        (true, false) => format!("{state} ← answers here"),
+        (true, true) => format!("{state} ← this place's agent"),
+        (false, _) => state.to_owned(),
     };
     format!("- {label} · {model}{end}")
 }
@@ -264,14 +277,20 @@ mod tests {
         let listed = |label: &str, model: &str, is_here, is_mute| Listed {
             label: label.to_owned(),
             model: model.to_owned(),
+            is_paused: false,
             is_mute,
             is_here,
+        };
+        let paused = |is_here| Listed {
+            is_paused: true,
+            ..listed(rose, "openai/gpt-5.4", is_here, false)
         };
         let (members, named) = (closed_to(Some(Role::Member)), closed_to(None));
         let some = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
         let texts = [
             switched(rose, Whose::Everybodys, this),
             switched(rose, Whose::Members, "this group"),
+            switched_to_paused(rose, &id),
             opened(rose, Whose::Everybodys, this),
             opened(rose, Whose::Members, "this group"),
             once(rose, None),
@@ -297,6 +316,8 @@ mod tests {
             line(&listed(desk, "openai/gpt-5.4", false, false)),
             line(&listed(rose, "openai/gpt-5.4", true, true)),
             line(&listed(desk, "openai/gpt-5.4", false, true)),
+            line(&paused(true)),
+            line(&paused(false)),
             NO_AGENT_FOR_YOU.to_owned(),
             not_for_you(rose, &members, &[]),
             not_for_you(rose, &named, &some(&["`/agent main`", "`/agent ada`"])),
@@ -326,6 +347,7 @@ mod tests {
         insta::assert_snapshot!(texts.join("\n"), @r#"
         🌹 Rose answers here from now on. `/agent reset` undoes that.
         🌹 Rose answers you in this group from now on. `/agent reset` undoes that.
+        🌹 Rose has this place from now on, but is paused: messages wait until an owner writes `/agent resume rose`. `/agent reset` undoes the switch.
         🌹 Rose answers here from now on, and this topic is open to everybody in it. `/agent reset` undoes the switch, `/agent close` closes this topic again.
         🌹 Rose answers you in this group from now on. For the others this group stays closed. `/agent reset` undoes the switch, `/agent close` closes this group for you too.
         🌹 Rose takes your next message here, and only that one.
@@ -351,6 +373,8 @@ mod tests {
         - Night Desk (`night-desk`) · openai/gpt-5.4
         - 🌹 Rose · openai/gpt-5.4 (not working right now) ← answers here
         - Night Desk (`night-desk`) · openai/gpt-5.4 (not working right now)
+        - 🌹 Rose · openai/gpt-5.4 (paused) ← this place's agent
+        - 🌹 Rose · openai/gpt-5.4 (paused)
         No agent is open to you here. Ask an owner if you need one.
         🌹 Rose is for members. Ask an owner if you need it.
         🌹 Rose is only for the people and places named in its `who`. You can use `/agent main`, `/agent ada`.

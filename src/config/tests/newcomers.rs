@@ -575,3 +575,102 @@ fn pasted_lines_are_accepted() {
         super::config(&format!("{text}{lines}\n"));
     }
 }
+
+/// The quote belongs before the comment, and before the brackets around the text.
+#[test]
+fn a_quote_that_is_missing_before_a_comment_or_a_bracket() {
+    assert_snapshot!(report("default_agent = \"main   # the one\n[agents.main]\n"), @r#"
+    error: the closing quote is missing
+     --> config.toml:1:22
+      |
+    1 | default_agent = "main   # the one
+      |                      ^ expected "
+      |
+      = help: write `default_agent = "main"   # the one`
+
+    1 problem in config.toml.
+    "#);
+    assert_snapshot!(remedies(&[
+        "[agents.main]\nname = \"Rose # who\nemoji = \"x\"\n",
+        "[agents.main]\nname = 'Rose\n",
+        "[agents.main]\nname = \"Rose #1\n",
+        "[telegram]\ntoken = { env = \"TELEGRAM_BOT_TOKEN }\n",
+        "[access]\nowners = [\"telegram:11]  # me\n",
+    ]), @r#"
+    [agents.main] ⏎ name = "Rose # who ⏎ emoji = "x"
+        the closing quote is missing
+        → write `name = "Rose" # who`
+    [agents.main] ⏎ name = 'Rose
+        the closing quote is missing
+        → write `name = 'Rose'`
+    [agents.main] ⏎ name = "Rose #1
+        the closing quote is missing
+        → write `name = "Rose #1"`
+    [telegram] ⏎ token = { env = "TELEGRAM_BOT_TOKEN }
+        the closing quote is missing
+        → put a quote at both ends of the text
+    [access] ⏎ owners = ["telegram:11]  # me
+        the closing quote is missing
+        → write `owners = ["telegram:11"]  # me`
+    "#);
+}
+
+#[test]
+fn names_that_other_programs_have_for_a_key() {
+    assert_snapshot!(remedies(&[
+        "model = \"openai/gpt-5\"\n",
+        "agent = \"main\"\n",
+        "[telegram]\nbot_token = { env = \"X\" }\n",
+        "[discord]\napi_token = { env = \"X\" }\n",
+        "[providers.x]\ntype = \"openai\"\nurl = \"https://x.org/v1/\"\nkey = { env = \"X\" }\n",
+        "[agent.ada]\nname = \"Ada\"\n",
+        "[provider.openai]\nkind = \"openai\"\n",
+        "[binding]\nmatch = \"local\"\n",
+        "[agents.main]\nllm = \"a/b\"\n",
+    ]), @r#"
+    model = "openai/gpt-5"
+        unknown key `model`
+        → did you mean `default_model`? `model` belongs under [agents.<id>]
+    agent = "main"
+        unknown key `agent`
+        → did you mean `default_agent`? `agent` belongs under [[bindings]]
+    [telegram] ⏎ bot_token = { env = "X" }
+        unknown key `bot_token`
+        → did you mean `token`?
+    [discord] ⏎ api_token = { env = "X" }
+        unknown key `api_token`
+        → did you mean `token`?
+    [providers.x] ⏎ type = "openai" ⏎ url = "https://x.org/v1/" ⏎ key = { env = "X" }
+        unknown key `key`
+        → did you mean `api_key`?
+        unknown key `type`
+        → did you mean `kind`?
+        unknown key `url`
+        → did you mean `base_url`? `url` belongs under [telegram.webhook]
+    [agent.ada] ⏎ name = "Ada"
+        unknown key `agent`
+        → write `[agents.ada]`
+    [provider.openai] ⏎ kind = "openai"
+        unknown key `provider`
+        → write `[providers.openai]`
+    [binding] ⏎ match = "local"
+        unknown key `binding`
+        → write `[[bindings]]`
+    [agents.main] ⏎ llm = "a/b"
+        unknown key `llm`
+        → did you mean `model`?
+    "#);
+}
+
+/// One server, one variable, wherever it is named.
+#[test]
+fn a_known_server_has_one_variable_for_its_key() {
+    let told = remedies(&[
+        "[providers.openrouter]\nkind = \"openai\"\nbase_url = \"https://openrouter.ai/api/v1/\"\napi_key = \"sk-or-v1-0123456789\"\n",
+        "[providers.or]\nkind = \"openai\"\nbase_url = \"https://openrouter.ai/api/v1\"\n",
+        "[providers.openrouter]\nkind = \"openrouter\"\n",
+        "default_model = \"openrouter/x\"\n",
+    ]);
+    assert_eq!(told.matches("OPENROUTER_API_KEY").count(), 4, "{told}");
+    assert_eq!(told.matches("_API_KEY").count(), 4, "{told}");
+}

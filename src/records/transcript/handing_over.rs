@@ -15,7 +15,8 @@ pub(crate) struct With {
     pub(crate) answer_to: Option<i64>,
 }
 
-/// The agent that a conversation is with: the agent of the last answer, and of the handoffs since.
+/// The agent that a conversation is with: the agent of the last answer, and of the handoffs since its
+/// question came. A switch during an answer stands above the answer in the transcript.
 /// With `people`, only answers to them count, because others in the place may have another agent.
 /// None without an answer.
 pub(crate) fn current_agent(
@@ -46,10 +47,11 @@ pub(crate) fn current_agent(
         return Ok(None);
     };
     let mut since = connection.prepare_cached(
-        "SELECT text FROM messages WHERE place_id = ?1 AND conversation = ?2 AND id > ?3
-           AND kind = 'handoff' AND part_uid IS NULL ORDER BY id",
+        "SELECT text FROM messages WHERE place_id = ?1 AND conversation = ?2
+           AND (id > ?3 OR created_at > (SELECT received_at FROM inbox WHERE inbox.id = ?4))
+           AND kind = 'handoff' AND part_uid IS NULL ORDER BY messages.id",
     )?;
-    let lines = since.query_map(params![place, conversation.0, id], |row| {
+    let lines = since.query_map(params![place, conversation.0, id, with.answer_to], |row| {
         row.get::<_, String>(0)
     })?;
     for line in lines {

@@ -37,6 +37,29 @@ impl Pty {
         columns: u16,
         environment: &[(&str, &str)],
     ) -> Self {
+        let command = Command::new(env!("CARGO_BIN_EXE_parlor"));
+        Self::run(command, home, arguments, columns, environment)
+    }
+
+    /// The same in a session of its own, so that keys become signals. util-linux has `setsid`.
+    pub(crate) fn in_control(
+        home: &Path,
+        arguments: &[&str],
+        columns: u16,
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let mut command = Command::new("/usr/bin/setsid");
+        command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_parlor")]);
+        Self::run(command, home, arguments, columns, environment)
+    }
+
+    fn run(
+        mut command: Command,
+        home: &Path,
+        arguments: &[&str],
+        columns: u16,
+        environment: &[(&str, &str)],
+    ) -> Self {
         const ROWS: u16 = 40;
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&master).expect("ours");
@@ -52,7 +75,7 @@ impl Pty {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let side: OwnedFd = rustix::fs::open(&name, flags, Mode::empty()).expect("the other side");
         let end = || Stdio::from(side.try_clone().expect("a copy"));
-        let child = Command::new(env!("CARGO_BIN_EXE_parlor"))
+        let child = command
             .env_clear()
             .env("PARLOR_HOME", home)
             .env("USER", "ann")

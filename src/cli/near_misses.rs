@@ -1,0 +1,85 @@
+//! Verbs that are misspelt, or that stand below another verb.
+
+use clap::Command;
+
+/// `did you mean …?`, for a word that is no verb behind `noun`.
+pub(super) fn hint(parlor: &Command, noun: Option<&str>, word: &str) -> Option<String> {
+    let level = match noun {
+        Some(noun) => parlor.find_subcommand(noun)?,
+        None => parlor,
+    };
+    let line = |verb: &str| match noun {
+        Some(noun) => format!("`parlor {noun} {verb}`"),
+        None => format!("`parlor {verb}`"),
+    };
+    let meant = match (near(level, word), noun) {
+        (Some(verb), _) => line(&verb),
+        (None, None) => below(parlor, word)?,
+        (None, Some(_)) => return None,
+    };
+    Some(format!("did you mean {meant}?"))
+}
+
+/// Verbs of this name below other verbs, as in `parlor agent pause`.
+fn below(parlor: &Command, word: &str) -> Option<String> {
+    const MOST: usize = 3;
+    let found: Vec<String> = parlor
+        .get_subcommands()
+        .filter(|noun| noun.get_name() != "help")
+        .filter_map(|noun| Some((noun.get_name(), near(noun, word)?)))
+        .map(|(noun, verb)| format!("`parlor {noun} {verb}`"))
+        .take(MOST)
+        .collect();
+    match found.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        [before @ .., last] => Some(format!("{} or {last}", before.join(", "))),
+    }
+}
+
+/// The verb that is nearest in spelling, under its own name.
+fn near(level: &Command, word: &str) -> Option<String> {
+    let score = |verb: &Command| {
+        let names = std::iter::once(verb.get_name()).chain(verb.get_all_aliases());
+        let scores = names.map(|name| likeness(word, name));
+        scores.fold(0.0, f64::max)
+    };
+    let verbs = level.get_subcommands().filter(|verb| !verb.is_hide_set());
+    verbs
+        .map(|verb| (score(verb), verb.get_name()))
+        .filter(|(score, _)| *score >= NEAR_ENOUGH)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, name)| name.to_owned())
+}
+
+/// Two letters of `agent` may be swapped, and one of `pause`.
+const NEAR_ENOUGH: f64 = 0.6;
+
+fn likeness(word: &str, name: &str) -> f64 {
+    strsim::normalized_damerau_levenshtein(&word.to_lowercase(), name)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn misspelt_verbs_are_known() {
+        let told = |noun, word| super::hint(&super::super::command(), noun, word);
+        let check = |noun, word, expected: &str| {
+            assert_eq!(told(noun, word).as_deref(), Some(expected), "{word}");
+        };
+        check(None, "agnet", "did you mean `parlor agent`?");
+        check(None, "sesions", "did you mean `parlor sessions`?");
+        check(None, "statsu", "did you mean `parlor status`?");
+        check(None, "pasue", "did you mean `parlor agent pause`?");
+        check(None, "pause", "did you mean `parlor agent pause`?");
+        check(Some("agent"), "lst", "did you mean `parlor agent list`?");
+        check(
+            Some("sessions"),
+            "shwo",
+            "did you mean `parlor sessions show`?",
+        );
+        for word in ["frobnicate", "x", "unheard-of"] {
+            assert_eq!(told(None, word), None, "{word}");
+        }
+    }
+}
