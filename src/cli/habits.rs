@@ -39,8 +39,8 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["backup", "restore", "export", "dump"],
-        "everything is in the home folder: stop the gateway and copy it. `parlor agent export` and `parlor memory export` write single parts",
+        &["export", "dump"],
+        "`parlor backup` writes everything into one file. `parlor agent export` and `parlor memory export` write single parts",
     ),
     (
         None,

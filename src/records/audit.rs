@@ -78,6 +78,8 @@ pub(crate) enum Action {
     Drop,
     /// Delivery switched off or on in a place.
     Deliver,
+    /// The home was brought back from a backup.
+    Restore,
 }
 
 impl Action {
@@ -111,6 +113,7 @@ impl Action {
             Action::Retry => "retry",
             Action::Drop => "drop",
             Action::Deliver => "deliver",
+            Action::Restore => "restore",
         }
     }
 }

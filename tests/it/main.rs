@@ -5,6 +5,7 @@ mod access;
 mod admin;
 mod aimock;
 mod ask;
+mod backups;
 mod book;
 mod budgets;
 mod channels;
