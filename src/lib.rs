@@ -26,6 +26,7 @@
 //! - `tenants`: the life of an agent: added, renamed, removed, brought back, taken along.
 //! - `backups`: a home in one file, and back.
 //! - `operations`: everything an operator can ask or change, for chat, command line and HTTP alike.
+//! - `doctor`: what is wrong with a house, and the fix for each.
 //! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - `admin`: the listener for programs that watch the gateway: metrics, health.
@@ -51,6 +52,7 @@ pub mod commands;
 pub mod config;
 mod console;
 pub mod delivery;
+mod doctor;
 pub mod domain;
 mod door;
 pub mod gateway;

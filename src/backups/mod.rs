@@ -14,9 +14,8 @@ mod swapping;
 mod writing;
 
 pub(crate) use contents::KeepSecrets;
-pub(crate) use error::BackupError;
 pub(crate) use names::BACKUPS;
 pub(crate) use restoring::{Restored, check, restore};
-pub(crate) use rotation::{Kept, newest, rotate};
-pub(crate) use swapping::{is_unsettled, leftovers, settle};
+pub(crate) use rotation::{newest, rotate};
+pub(crate) use swapping::{leftovers, settle};
 pub(crate) use writing::{Written, write};

@@ -275,6 +275,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "doctor",
+        &[
+            "parlor doctor",
+            "parlor doctor --fix",
+            "parlor doctor --json",
+            "parlor doctor --bundle report.tar.gz",
+        ],
+    ),
+    (
         "backup",
         &[
             "parlor backup",

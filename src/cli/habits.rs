@@ -29,8 +29,8 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["doctor", "check", "lint", "validate", "test"],
-        "`parlor config check` looks at the config, `parlor security check` at what is open, `parlor skill check` at skills",
+        &["check", "lint", "validate", "test"],
+        "`parlor doctor` looks at everything, `parlor config check` at the config, `parlor security check` at what is open, `parlor skill check` at skills",
     ),
     (
         None,

@@ -12,6 +12,7 @@ mod chat;
 mod color;
 mod completions;
 mod config;
+mod doctor;
 mod examples;
 mod failed;
 mod forget;
@@ -162,6 +163,8 @@ enum Verb {
     Logs(logs::Arguments),
     /// Show who changed what: switches, bindings, people, reloads
     Audit(audit::Arguments),
+    /// Look at everything, and tell what is wrong with the fix for each
+    Doctor(doctor::Arguments),
     /// Write everything into one file, also while the gateway runs
     Backup(backup::Arguments),
     /// Bring everything back from a backup; what is there is kept aside
@@ -397,6 +400,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Stop(arguments) => on_runtime(warn, stop::run(home, arguments)),
         Verb::Queue(arguments) => on_runtime(warn, queue::run(home, arguments)),
         Verb::Reload(arguments) => on_runtime(warn, reload::run(home, arguments)),
+        Verb::Doctor(arguments) => on_runtime(error, doctor::run(home, arguments)),
         Verb::Backup(arguments) => backup::run(&home, &arguments),
         Verb::Restore(arguments) => on_runtime(warn, restore::run(home, arguments)),
         Verb::Version(arguments) => version::run(&arguments),

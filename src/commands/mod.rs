@@ -10,6 +10,7 @@ mod agents;
 mod audit;
 mod bind;
 mod deliver;
+mod doctor;
 pub(crate) mod first_minute;
 mod forget;
 mod memory;
@@ -48,7 +49,7 @@ use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentId, AgentUid, Inbound, PersonId, SessionKey, UserError};
 use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
-use crate::operations::{places, work};
+use crate::operations::{Operations, places, work};
 use crate::records::audit::{self as audit_rows, Action, Actor, Change};
 use crate::records::{guest_notices, inbox, model_overrides, transcript};
 use crate::routing::{DeliveryOff, Opened, Pin, Route, Visit, delivery_off, openings, pins};
@@ -67,6 +68,7 @@ pub struct CommandServices {
     /// The home folder.
     pub home: PathBuf,
     pub reload: ReloadHandle,
+    pub(crate) operations: Operations,
     pub started_at: i64,
 }
 
@@ -273,6 +275,7 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Bind(word) => bind::bind(&word, context).await,
         Command::Unbind => bind::unbind(context).await,
         Command::Audit(wish) => audit::run(wish, context).await,
+        Command::Doctor => doctor::run(context).await,
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Reload => reload::run(context).await,
         Command::Retry => retry::run(context).await,

@@ -36,6 +36,7 @@ pub(crate) enum Command {
     Bind(String),
     Unbind,
     Audit(AuditWish),
+    Doctor,
     Reload,
     Retry,
     /// Has a failed message answered once more, by its inbox row.
@@ -78,6 +79,7 @@ impl Command {
             | Command::Bind(_)
             | Command::Unbind
             | Command::Audit(_)
+            | Command::Doctor
             | Command::Reload
             | Command::Retry
             | Command::Deliver(_) => false,
@@ -218,6 +220,7 @@ pub(crate) fn parse(text: &str) -> Parsed {
         ("unbind", _) => Parsed::Command(Command::Unbind),
         ("audit", rest) => audit(rest),
         ("skills", _) => Parsed::Command(Command::Skills),
+        ("doctor", _) => Parsed::Command(Command::Doctor),
         ("reload", _) => Parsed::Command(Command::Reload),
         ("retry", rest) => Parsed::Command(match rest.parse() {
             Ok(id) => Command::Again(id),

@@ -20,7 +20,7 @@ pub(crate) enum Keeper {
     File(PathBuf),
 }
 
-/// Every secret of a config, in the order of the file. A text that is no TOML names none.
+/// Every secret of a config, by key. A text that is no TOML names none.
 pub(crate) fn kept_secrets(text: &str, home: &Path) -> Vec<KeptSecret> {
     let mut found = Vec::new();
     if let Ok(table) = text.parse::<Table>() {
@@ -80,8 +80,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                "telegram.token Variable(\"TOKEN\")",
-                "providers.a.api_key File(\"/home/secrets/a\")"
+                "providers.a.api_key File(\"/home/secrets/a\")",
+                "telegram.token Variable(\"TOKEN\")"
             ]
         );
         assert!(kept_secrets("[telegram", Path::new("/home")).is_empty());

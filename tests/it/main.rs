@@ -29,6 +29,7 @@ mod discord_gateway;
 mod discord_life;
 mod discord_out;
 mod discord_poison;
+mod doctor;
 mod entries;
 mod failures;
 mod fake_discord;

@@ -457,6 +457,7 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "bind" => &["/bind main"],
         "unbind" => &["/unbind"],
         "audit" => &["/audit", "/audit 100"],
+        "doctor" => &["/doctor"],
         "retry" => &["/retry"],
         "deliver" => &["/deliver", "/deliver off", "/deliver on"],
         "pair" => &["/pair", "/pair ABCD-EFGH", "/pair ABCD-EFGH yes"],
@@ -561,7 +562,7 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
         "run" | "init" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
         | "remember" | "forget" | "usage" | "audit" | "failed" | "pair" | "security" | "status"
         | "queue" | "pin" | "new" | "stop" | "reload" | "help" | "version" | "completions"
-        | "logs" | "man" | "sessions" => ActsFor::Operator,
+        | "logs" | "man" | "sessions" | "backup" | "restore" | "doctor" => ActsFor::Operator,
         _ => return None,
     })
 }
