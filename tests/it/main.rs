@@ -69,6 +69,7 @@ mod proxy;
 mod put_aside;
 mod quotes;
 mod recovery;
+mod release;
 mod removal;
 mod reused_ids;
 mod said;
