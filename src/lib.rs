@@ -24,7 +24,9 @@
 //! - `answering`: from a queued message to its written answer: admit, prepare, run, finish, commit.
 //! - [`lanes`]: order within a place; the [`lanes::Sessions`] handle.
 //! - `tenants`: the life of an agent: added, renamed, removed, brought back, taken along.
+//! - `backups`: a home in one file, and back.
 //! - `operations`: everything an operator can ask or change, for chat, command line and HTTP alike.
+//! - `doctor`: what is wrong with a house, and the fix for each.
 //! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - `admin`: the listener for programs that watch the gateway: metrics, health.
@@ -33,7 +35,7 @@
 //! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `console` (lines
 //! for an operator who watches), `door` (the
 //! HTTP server for calls from outside), `http` (the base of HTTP clients), `open_files` (their
-//! limit), `metrics` (numbers about the
+//! limit), `metered` (bounds on archives), `metrics` (numbers about the
 //! running gateway), `printable` (text for a terminal), `signing` (tags on buttons), `slots` (shares of scarce
 //! things), [`telemetry`] (logs).
 
@@ -42,6 +44,7 @@ mod admin;
 pub mod agents;
 mod answering;
 mod backoff;
+mod backups;
 pub mod channels;
 pub mod cli;
 mod clock;
@@ -49,12 +52,14 @@ pub mod commands;
 pub mod config;
 mod console;
 pub mod delivery;
+mod doctor;
 pub mod domain;
 mod door;
 pub mod gateway;
 pub mod home;
 mod http;
 pub mod lanes;
+mod metered;
 mod metrics;
 pub mod models;
 mod open_files;

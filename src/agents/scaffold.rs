@@ -112,6 +112,13 @@ enum Written {
 
 /// The config comes last: an interrupted first start leaves no config, so the next start completes
 /// the files.
+/// Whether a file of the home is the one that ships with the program.
+pub(crate) fn is_as_shipped(home: &Path, name: &str) -> bool {
+    let found = fs::read(home.join(name)).ok();
+    let shipped = TEAM.get_file(name).map(File::contents);
+    found.is_some_and(|found| shipped == Some(&found[..]))
+}
+
 fn shipped() -> Vec<ShippedFile> {
     let home = TEAM
         .files()

@@ -316,6 +316,30 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "parlor logs --place telegram:topic:-1001234567890:101 --follow",
         ],
     ),
+    (
+        "doctor",
+        &[
+            "parlor doctor",
+            "parlor doctor --fix",
+            "parlor doctor --json",
+            "parlor doctor --bundle report.tar.gz",
+        ],
+    ),
+    (
+        "backup",
+        &[
+            "parlor backup",
+            "parlor backup --to /mnt/backups --keep 14",
+            "parlor backup before-the-move.tar.gz",
+        ],
+    ),
+    (
+        "restore",
+        &[
+            "parlor restore parlor-2026-11-17T03-00-00Z.tar.gz --dry-run",
+            "parlor restore before-the-move.tar.gz --home /srv/parlor",
+        ],
+    ),
     ("version", &["parlor version", "parlor version --json"]),
     (
         "completions",

@@ -29,8 +29,8 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["doctor", "check", "lint", "validate", "test"],
-        "`parlor config check` looks at the config, `parlor security check` at what is open, `parlor skill check` at skills",
+        &["check", "lint", "validate", "test"],
+        "`parlor doctor` looks at everything, `parlor config check` at the config, `parlor security check` at what is open, `parlor skill check` at skills",
     ),
     (
         None,
@@ -39,8 +39,8 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["backup", "restore", "export", "dump"],
-        "everything is in the home folder: stop the gateway and copy it. `parlor agent export` and `parlor memory export` write single parts",
+        &["export", "dump"],
+        "`parlor backup` writes everything into one file. `parlor agent export` and `parlor memory export` write single parts",
     ),
     (
         None,

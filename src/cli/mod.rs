@@ -7,11 +7,13 @@ mod agent_tools;
 mod allow;
 mod ask;
 mod audit;
+mod backup;
 mod candidates;
 mod chat;
 mod color;
 mod completions;
 mod config;
+mod doctor;
 mod examples;
 mod failed;
 mod forget;
@@ -34,6 +36,7 @@ mod queue;
 mod recall;
 mod reload;
 mod remember;
+mod restore;
 mod route;
 mod run;
 mod security;
@@ -54,6 +57,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::backups;
 use crate::config::LoadError;
 use crate::home::Home;
 use crate::operations::names;
@@ -171,6 +175,12 @@ enum Verb {
     Logs(logs::Arguments),
     /// Show who changed what: switches, bindings, people, reloads
     Audit(audit::Arguments),
+    /// Look at everything, and tell what is wrong with the fix for each
+    Doctor(doctor::Arguments),
+    /// Write everything into one file, also while the gateway runs
+    Backup(backup::Arguments),
+    /// Bring everything back from a backup; what is there is kept aside
+    Restore(restore::Arguments),
     /// Show version, commit, database schema and platform
     Version(version::Arguments),
     /// Print the completion script of a shell
@@ -180,6 +190,11 @@ enum Verb {
 }
 
 impl Verb {
+    /// Whether the verb looks at a home at all.
+    fn uses_home(&self) -> bool {
+        !matches!(self, Verb::Version(_) | Verb::Completions(_) | Verb::Man(_))
+    }
+
     /// Whether the verb works on a home that is there.
     fn needs_home(&self) -> bool {
         match self {
@@ -188,6 +203,7 @@ impl Verb {
             | Verb::Ask(_)
             | Verb::Init(_)
             | Verb::Config(_)
+            | Verb::Restore(_)
             | Verb::Version(_)
             | Verb::Completions(_)
             | Verb::Man(_) => false,
@@ -369,6 +385,9 @@ fn dispatch(arguments: Arguments) -> Outcome {
     let verb = arguments
         .verb
         .unwrap_or_else(|| Verb::Run(run::Arguments::default()));
+    if verb.uses_home() {
+        backups::settle(&home)?;
+    }
     if verb.needs_home() {
         check_home(&home)?;
     }
@@ -412,6 +431,9 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Stop(arguments) => on_runtime(warn, stop::run(home, arguments)),
         Verb::Queue(arguments) => on_runtime(warn, queue::run(home, arguments)),
         Verb::Reload(arguments) => on_runtime(warn, reload::run(home, arguments)),
+        Verb::Doctor(arguments) => on_runtime(error, doctor::run(home, arguments)),
+        Verb::Backup(arguments) => backup::run(&home, &arguments),
+        Verb::Restore(arguments) => on_runtime(warn, restore::run(home, arguments)),
         Verb::Version(arguments) => version::run(&arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
         Verb::Man(arguments) => man::run(&arguments),

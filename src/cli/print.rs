@@ -305,6 +305,18 @@ fn stderr() -> std::io::Stderr {
     std::io::stderr()
 }
 
+/// A size for people, in decimal units as file managers show it.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "KB")];
+    match UNITS.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => {
+            let tenths = bytes / (unit / 10);
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{hanging, with_home};

@@ -11,6 +11,7 @@ mod allow;
 mod audit;
 mod bind;
 mod deliver;
+mod doctor;
 pub(crate) mod first_minute;
 mod forget;
 mod memory;
@@ -53,7 +54,7 @@ use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
 use crate::operations::budgets::Raise;
 use crate::operations::people::Plan;
-use crate::operations::{places, work};
+use crate::operations::{Operations, places, work};
 use crate::records::audit::{self as audit_rows, Action, Actor, Change};
 use crate::records::pauses::{self, Work};
 use crate::records::{guest_notices, inbox, model_overrides, transcript};
@@ -73,6 +74,7 @@ pub struct CommandServices {
     /// The home folder.
     pub home: PathBuf,
     pub reload: ReloadHandle,
+    pub(crate) operations: Operations,
     pub started_at: i64,
 }
 
@@ -289,6 +291,7 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Allow(wish) => allow::run(wish, context).await,
         Command::Pause(work) => pause::pause(work, context).await,
         Command::Resume(work) => pause::resume(work, context).await,
+        Command::Doctor => doctor::run(context).await,
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Reload => reload::run(context).await,
         Command::Retry => retry::run(context).await,

@@ -42,6 +42,7 @@ pub(crate) enum Command {
     Allow(budgets::Wish),
     Pause(Work),
     Resume(Work),
+    Doctor,
     Reload,
     Retry,
     /// Has a failed message answered once more, by its inbox row.
@@ -88,6 +89,7 @@ impl Command {
             | Command::Allow(_)
             | Command::Pause(_)
             | Command::Resume(_)
+            | Command::Doctor
             | Command::Reload
             | Command::Retry
             | Command::Deliver(_) => false,
@@ -243,6 +245,7 @@ pub(crate) fn parse(text: &str) -> Parsed {
         ("pause", rest) => switch(rest, Command::Pause, texts::PAUSE),
         ("resume", rest) => switch(rest, Command::Resume, texts::RESUME),
         ("skills", _) => Parsed::Command(Command::Skills),
+        ("doctor", _) => Parsed::Command(Command::Doctor),
         ("reload", _) => Parsed::Command(Command::Reload),
         ("retry", rest) => Parsed::Command(match rest.parse() {
             Ok(id) => Command::Again(id),

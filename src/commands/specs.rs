@@ -291,6 +291,13 @@ pub const SPECS: &[Spec] = &[
         ..Spec::ASKS
     },
     Spec {
+        name: "doctor",
+        summary: "what is wrong here, and what to do about it",
+        group: Group::Owners,
+        least: Role::Owner,
+        ..Spec::ASKS
+    },
+    Spec {
         name: "bind",
         arguments: "name",
         options: &[Argument::required(

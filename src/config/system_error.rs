@@ -3,7 +3,7 @@
 use std::io;
 
 /// The system's reason without its number.
-pub(super) fn in_words(error: &io::Error) -> String {
+pub(crate) fn in_words(error: &io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error ").next().unwrap_or_default();
     let mut characters = words.chars();

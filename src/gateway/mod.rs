@@ -16,7 +16,6 @@ mod monitor;
 mod person_pace;
 mod pin_ends;
 mod platforms;
-mod preflight;
 mod reactions;
 mod reload;
 mod removals;
@@ -151,8 +150,9 @@ impl GatewayState {
             stop: stop.clone(),
             started_at: now_ms(),
         };
+        let operations = Operations::in_gateway(home.path().to_owned(), db.clone(), live);
         GatewayState {
-            operations: Operations::in_gateway(home.path().to_owned(), db.clone(), live),
+            operations: operations.clone(),
             pulse,
             home: home.path().to_owned(),
             terminals,
@@ -176,6 +176,7 @@ impl GatewayState {
                 sessions,
                 home: home.path().to_owned(),
                 reload,
+                operations,
                 started_at: now_ms(),
             },
         }

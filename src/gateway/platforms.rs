@@ -15,12 +15,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{GatewayState, generated_secrets, known_people, preflight, slash};
+use super::{GatewayState, generated_secrets, known_people, slash};
 use crate::channels::discord::{self, DiscordChannel};
 use crate::channels::telegram::{self, Menu, MenuEntry, TelegramChannel, WebhookSecrets};
 use crate::channels::{Channel, Intake};
 use crate::commands::SPECS;
 use crate::config::{Config, Discord, GroupSessions, Groups, Telegram, Transport};
+use crate::doctor::expectations;
 use crate::domain::{PersonId, Platform, Role};
 use crate::home::{Snapshot, Snapshots};
 use crate::operations::Pulse;
@@ -331,14 +332,14 @@ async fn make(
 fn for_telegram(snapshot: &Snapshot) -> telegram::Instructions {
     telegram::Instructions {
         menu: menu(&snapshot.config),
-        expectations: preflight::expectations(&snapshot.config.access, &snapshot.table),
+        expectations: expectations::expectations(&snapshot.config.access, &snapshot.table),
     }
 }
 
 fn for_discord(snapshot: &Snapshot) -> discord::Instructions {
     discord::Instructions {
         menu: slash::menu(&snapshot.config),
-        expected: preflight::on_discord(&snapshot.table),
+        expected: expectations::on_discord(&snapshot.table),
         is_open: snapshot.config.access.groups == Groups::Open,
     }
 }

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{GatewayState, terminals};
+use crate::doctor::{self, Depth};
 use crate::operations::socket::{self, Socket};
 use crate::operations::terminal::FromTerminal;
 use crate::operations::wire::{self, Answered, Asked, FrameError, Greeting};
@@ -186,6 +187,9 @@ impl Client {
                             self.tasks
                                 .spawn(order.for_terminal(self.state.clone(), request));
                         }
+                        Request::Doctor => {
+                            self.tasks.spawn(order.for_doctor(self.state.clone()));
+                        }
                         Request::Watch(subject) => {
                             let stream = streams.child_token();
                             open.insert(id, stream.clone());
@@ -253,6 +257,18 @@ impl Order {
             Ok(told) => Answered::Reply {
                 id,
                 reply: Reply::Terminal(told),
+            },
+            Err(refusal) => Answered::Refused { id, refusal },
+        };
+        drop(self.frames.send(answered).await);
+    }
+
+    async fn for_doctor(self, state: Arc<GatewayState>) {
+        let id = self.id;
+        let answered = match doctor::in_gateway(&state.operations, Depth::Full).await {
+            Ok(diagnosis) => Answered::Reply {
+                id,
+                reply: Reply::Doctor(Box::new(diagnosis)),
             },
             Err(refusal) => Answered::Refused { id, refusal },
         };

@@ -8,6 +8,7 @@
 pub(crate) mod abilities;
 mod agents;
 pub(crate) mod budgets;
+pub(crate) mod diagnosis;
 pub(crate) mod finding_places;
 mod forgetting;
 pub(crate) mod house;
@@ -30,7 +31,7 @@ pub(crate) mod transcripts;
 pub(crate) mod wire;
 pub(crate) mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::unistd::{Uid, User};
@@ -47,6 +48,7 @@ use crate::lanes::Sessions;
 use crate::records::audit::Actor;
 use crate::routing::pins::Pins;
 use crate::storage::{Db, StoreError};
+use diagnosis::Diagnosis;
 use terminal::{FromTerminal, Scene, ToTerminal, Visitor};
 
 pub(crate) use agents::{AgentReply, AgentRequest, take_effect};
@@ -103,6 +105,8 @@ pub(crate) enum Request {
     /// Reads the config anew.
     Reload,
     Status,
+    /// What is wrong, and the fix for each. Answered by the door that was asked.
+    Doctor,
     /// From `parlor chat` and `parlor ask`.
     Terminal(FromTerminal),
     /// Events until the asker stops.
@@ -118,6 +122,7 @@ impl Request {
             Request::Queue { .. }
             | Request::Stop { .. }
             | Request::Status
+            | Request::Doctor
             | Request::Terminal(_)
             | Request::Watch(_)
             | Request::Reload
@@ -157,6 +162,7 @@ pub(crate) enum Reply {
     Dropped(usize),
     Reloaded(Reloaded),
     Status(Box<Status>),
+    Doctor(Box<Diagnosis>),
     Terminal(ToTerminal),
 }
 
@@ -300,14 +306,29 @@ impl Operations {
             }
             Request::Reload => reload::run(self, actor).await.map(Reply::Reloaded),
             Request::Status => Ok(Reply::Status(Box::new(status(self).await?))),
-            Request::Terminal(_) | Request::Watch(_) => Err(Refusal::failed(NO_STREAMS)),
+            Request::Doctor | Request::Terminal(_) | Request::Watch(_) => {
+                Err(Refusal::failed(NO_STREAMS))
+            }
         }
     }
 }
 
 impl Operations {
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// Whether a gateway runs in this process.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
     /// The running config, else the one on disk.
-    async fn snapshot(&self) -> Result<Arc<Snapshot>, Refusal> {
+    pub(crate) async fn snapshot(&self) -> Result<Arc<Snapshot>, Refusal> {
         if let Some(live) = &self.live {
             return Ok(live.snapshots.current());
         }

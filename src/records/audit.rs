@@ -101,6 +101,8 @@ pub(crate) enum Action {
     Allow,
     Pause,
     Resume,
+    /// The home was brought back from a backup.
+    Restore,
 }
 
 impl Action {
@@ -141,6 +143,7 @@ impl Action {
             Action::Allow => "allow",
             Action::Pause => "pause",
             Action::Resume => "resume",
+            Action::Restore => "restore",
         }
     }
 }

@@ -41,3 +41,24 @@ fn fill(connection: &Connection, target: &Path) -> Result<(), StoreError> {
         _ => Err(StoreError::Failed("somebody else is writing to it".into())),
     }
 }
+
+/// Checks a database that nobody uses, puts everything into its one file, and returns its schema.
+pub(super) fn check(path: &Path) -> Result<u32, StoreError> {
+    let checked = || {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection.pragma_update(None, "journal_mode", "delete")?;
+        let found: String =
+            connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        let schema = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        Ok((found, schema))
+    };
+    let (found, schema) =
+        checked().map_err(|error: rusqlite::Error| StoreError::at(path, &error))?;
+    match found.as_str() {
+        "ok" => Ok(schema),
+        _ => Err(StoreError::Failed(format!(
+            "{} is damaged: {found}",
+            path.display()
+        ))),
+    }
+}

@@ -90,6 +90,18 @@ pub(crate) fn peek<T>(
     read(&open::read_only(path).ok()?).ok()
 }
 
+/// Copies a database as of now into a new file, while others write to it or not. Returns the schema.
+/// The copy is checked, and whole without further files. Blocks.
+pub(crate) fn copy_of(database: &Path, target: &Path) -> Result<u32, StoreError> {
+    copying::copy(&open::read_only(database)?, target)?;
+    check_alone(target)
+}
+
+/// Checks a database that nobody uses, and returns its schema. Blocks.
+pub(crate) fn check_alone(path: &Path) -> Result<u32, StoreError> {
+    copying::check(path)
+}
+
 /// Waits for all threads when the last handle goes, so a process leaves a whole file behind, and a
 /// process opening the file again finds the file closed.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use crate::domain::AgentId;
 /// Depth of nested folders in a walk.
 const MAX_DEPTH: usize = 32;
 /// Prefix of unfinished folders: a package half unpacked, a folder half copied.
-pub(super) const STAGING: &str = ".incoming-";
+pub(crate) const STAGING: &str = ".incoming-";
 
 /// The contents of a folder.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ pub(super) fn lead(home: &Path, from: &AgentId, to: &AgentId) {
 }
 
 /// Whether this is a link made by [`lead`]: it names the folder beside it.
-pub(super) fn leads_beside(path: &Path) -> bool {
+pub(crate) fn leads_beside(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|to| {
         let mut steps = to.components();
         matches!(steps.next(), Some(Component::Normal(_))) && steps.next().is_none()

@@ -44,6 +44,7 @@ pub(crate) use archive::{Archive, archives};
 pub(crate) use binding::Bound;
 pub(crate) use error::TenantError;
 pub(crate) use export_import::{Exported, Imported, Wish};
+pub(crate) use folders::{STAGING, leads_beside};
 pub(crate) use inventory::{Origin, Rows, discovered, last_error, rows_of, stored_only};
 pub(crate) use purging::{Purged, Stake};
 pub(crate) use removing::Removed;

@@ -25,6 +25,7 @@ use super::lines::{Bounds, Lines, Taken};
 use crate::agents::memory::export;
 use crate::config::{AgentTable, Visibility};
 use crate::domain::AgentId;
+use crate::metered::{self, Allowance, Counted, Metered};
 use crate::records::transcript::{self, ExportedMessage};
 
 /// Size of an unpacked package.
@@ -32,10 +33,6 @@ const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 const MAX_ENTRIES: usize = 100_000;
 /// Size of the manifest and of the tables.
 const MAX_TEXT_BYTES: u64 = 256 * 1024;
-/// A package that unpacks to more than this is refused if it is much smaller itself. Conversations
-/// and most files become a tenth when packed, not a hundredth.
-const ALWAYS_BYTES: u64 = 64 * 1024 * 1024;
-const MOST_TIMES: u64 = 100;
 /// A memory has 8 KiB, and JSON may write a byte as six.
 const OF_MEMORIES: Bounds = Bounds {
     name: MEMORIES,
@@ -190,11 +187,8 @@ pub(super) fn read(path: &Path, into: &Path, now: i64) -> Result<Package, Tenant
         }
         _ => TenantError::disk(path)(error),
     })?;
-    let packed = Counted {
-        reader: file,
-        bytes: Rc::default(),
-    };
-    let bytes = packed.bytes.clone();
+    let packed = Counted::new(file);
+    let bytes = packed.count();
     unpack(
         GzDecoder::new(BufReader::new(packed)),
         bytes,
@@ -213,16 +207,14 @@ fn unpack(
     latest: i64,
 ) -> Result<Package, String> {
     let broken = |error: io::Error| unreadable(&error);
-    let allowance = Allowance::new(packed);
-    let mut archive = Archive::new(Metered {
-        reader,
-        allowance: allowance.clone(),
-    });
+    let allowance = Allowance::new(MAX_BYTES).without_bombs(packed);
+    let mut archive = Archive::new(Metered::new(reader, &allowance));
     let mut unpacking = Unpacking::new(into, latest)?;
     let mut entries = 0;
     for entry in archive.entries().map_err(broken)? {
         let mut entry = entry.map_err(broken)?;
-        allowance.grant(entry.size())?;
+        let too_much = || format!("it holds more than {} GiB", MAX_BYTES / 1024 / 1024 / 1024);
+        allowance.grant(entry.size()).ok_or_else(too_much)?;
         entries += 1;
         if entries > MAX_ENTRIES {
             return Err(format!("it holds more than {MAX_ENTRIES} files"));
@@ -244,16 +236,11 @@ fn unpack(
 
 /// Why a package cannot be read on.
 pub(super) fn unreadable(error: &io::Error) -> String {
-    match error.get_ref().and_then(|inner| inner.downcast_ref()) {
-        Some(Refused(reason)) => (*reason).to_owned(),
+    match metered::refusal(error) {
+        Some(reason) => reason.to_owned(),
         None => format!("this is not an agent's package, or it is damaged: {error}"),
     }
 }
-
-/// A limit was reached in the middle of a read.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Refused(&'static str);
 
 /// A package on its way into a folder.
 struct Unpacking<'a> {
@@ -353,86 +340,6 @@ impl<'a> Unpacking<'a> {
     }
 }
 
-/// Bytes that may still be read: the next header, then as many bytes as that header announces.
-#[derive(Clone)]
-struct Allowance {
-    now: Rc<Cell<u64>>,
-    in_all: Rc<Cell<u64>>,
-    /// Bytes read so far, and those of the compressed file.
-    unpacked: Rc<Cell<u64>>,
-    packed: Rc<Cell<u64>>,
-}
-
-/// A header with a long name, or the end of the file.
-const MAX_HEADER_BYTES: u64 = 64 * 1024;
-
-impl Allowance {
-    fn new(packed: Rc<Cell<u64>>) -> Self {
-        Allowance {
-            now: Rc::new(Cell::new(MAX_HEADER_BYTES)),
-            in_all: Rc::new(Cell::new(MAX_BYTES)),
-            unpacked: Rc::default(),
-            packed,
-        }
-    }
-
-    fn grant(&self, bytes: u64) -> Result<(), String> {
-        let too_much = || format!("it holds more than {} GiB", MAX_BYTES / 1024 / 1024 / 1024);
-        self.in_all
-            .set(self.in_all.get().checked_sub(bytes).ok_or_else(too_much)?);
-        self.now.set(bytes + MAX_HEADER_BYTES);
-        Ok(())
-    }
-
-    fn used(&self, bytes: u64) -> io::Result<()> {
-        self.now.set(self.now.get() - bytes);
-        let unpacked = self.unpacked.get() + bytes;
-        self.unpacked.set(unpacked);
-        if unpacked > ALWAYS_BYTES && unpacked / MOST_TIMES > self.packed.get() {
-            return Err(io::Error::other(Refused(
-                "it is small and would become huge: more than 64 MiB, and more than 100 times its size",
-            )));
-        }
-        Ok(())
-    }
-}
-
-/// Limits the bytes that the tar reader gets, because the reader puts names of any length into
-/// memory.
-struct Metered<R> {
-    reader: R,
-    allowance: Allowance,
-}
-
-impl<R: Read> Read for Metered<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.allowance.now.get();
-        if left == 0 && !buffer.is_empty() {
-            return Err(io::Error::other(Refused("a name in it is too long")));
-        }
-        let most = usize::try_from(left)
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
-        let read = self.reader.read(&mut buffer[..most])?;
-        self.allowance.used(read as u64)?;
-        Ok(read)
-    }
-}
-
-/// Counts the bytes of the compressed file.
-struct Counted<R> {
-    reader: R,
-    bytes: Rc<Cell<u64>>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buffer)?;
-        self.bytes.set(self.bytes.get() + read as u64);
-        Ok(read)
-    }
-}
-
 fn is_text(path: &Path) -> bool {
     [MANIFEST, TABLES, MEMORIES, MESSAGES]
         .into_iter()
@@ -498,9 +405,9 @@ fn store(dir: &Dir, path: &Path, entry: &mut impl Read) -> Result<(), String> {
     if name.as_os_str().is_empty() {
         return Err("`files` must be a folder".to_owned());
     }
-    let failed = |error: io::Error| match error.get_ref() {
-        Some(inner) if inner.is::<Refused>() => inner.to_string(),
-        _ => format!("`{}` cannot be unpacked: {error}", path.display()),
+    let failed = |error: io::Error| match metered::refusal(&error) {
+        Some(reason) => reason.to_owned(),
+        None => format!("`{}` cannot be unpacked: {error}", path.display()),
     };
     if let Some(parent) = name
         .parent()

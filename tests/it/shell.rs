@@ -70,6 +70,9 @@ async fn help_lists_every_verb() {
       reload       Have the running gateway read config.toml, tokens and keys anew
       logs         Show lines of the log file, of one agent, place or message
       audit        Show who changed what: switches, bindings, people, reloads
+      doctor       Look at everything, and tell what is wrong with the fix for each
+      backup       Write everything into one file, also while the gateway runs
+      restore      Bring everything back from a backup; what is there is kept aside
       version      Show version, commit, database schema and platform
       completions  Print the completion script of a shell
       man          Print the manual page, or write a page for every verb
@@ -360,6 +363,8 @@ async fn every_verb_says_the_same_without_a_home() {
         &["remember", "tea"],
         &["memory", "list"],
         &["security", "check"],
+        &["doctor"],
+        &["backup"],
         &["config", "check"],
         &["route", "explain", "local:home"],
     ] {

@@ -275,6 +275,11 @@ async fn the_json_page_names_every_field_of_changes() {
     let file = home.join("memories.jsonl");
     std::fs::write(&file, exported).expect("writes");
     checked(home, "memory import", &[&file.display().to_string()]).await;
+    let backup = home.join("backups/a.tar.gz").display().to_string();
+    std::fs::create_dir(home.join("backups")).expect("makes");
+    checked(home, "backup", &[&backup]).await;
+    checked(home, "restore", &[&backup]).await;
+    checked(home, "doctor", &[]).await;
     let folder = home.join("man1").display().to_string();
     checked(home, "man", &["--out", &folder]).await;
 }

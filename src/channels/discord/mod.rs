@@ -13,6 +13,7 @@ mod catchup;
 mod close_codes;
 mod content;
 mod directory;
+pub(crate) mod examine;
 mod expected_places;
 mod files;
 mod identify_limit;

@@ -8,6 +8,7 @@ mod addressing;
 mod api;
 mod buttons;
 mod content;
+pub(crate) mod examine;
 mod files;
 mod listen;
 mod me;
@@ -51,7 +52,7 @@ use reactions::{FAILED, WORKING};
 use receive::Receiver;
 
 pub(crate) use menu::{Menu, MenuEntry};
-pub(crate) use preflight::{Expectations, ExpectedGroup};
+pub(crate) use preflight::{Expectations, ExpectedGroup, Shortcoming};
 pub(super) use sending_files::MAX_UPLOAD_BYTES;
 pub(crate) use webhook_secrets::WebhookSecrets;
 

@@ -124,6 +124,23 @@ async fn ask(api: &Api, position: &mut Position, hold: Duration) -> Result<Vec<U
     Err(error)
 }
 
+/// Telegram holds a poll of [`has_rival`] open for so long. A program that polls with the same token
+/// comes back within this time, and Telegram then ends our poll.
+const RIVAL: Duration = Duration::from_secs(2);
+
+/// Whether another program polls with this token. Confirms nothing, so nothing is lost; only for
+/// times when no gateway of ours polls.
+pub(super) async fn has_rival(api: &Api) -> bool {
+    let request = GetRawUpdates {
+        offset: None,
+        limit: Some(1),
+        timeout: RIVAL.as_secs(),
+        allowed_updates: ALLOWED_UPDATES,
+    };
+    let asked = api.call_unread(&request).await;
+    asked.is_ok_and(|(status, _)| status == reqwest::StatusCode::CONFLICT)
+}
+
 /// Recent failures of polling.
 struct Trouble {
     /// Failed polls in a row.

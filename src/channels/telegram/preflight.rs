@@ -80,21 +80,46 @@ enum Rank {
     Admin,
 }
 
+/// A right that the config needs and the bot lacks. The texts name the binding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shortcoming {
+    /// The bot is not in the group.
+    Outside(String),
+    /// The bot may not write in the group.
+    Mute(String),
+    /// The bot's privacy mode hides messages; names the part of the config that wants them.
+    Privacy(String),
+}
+
 pub(super) async fn report(api: &Api, reads_all: bool, expectations: &Expectations) {
+    for short in look(api, reads_all, expectations).await {
+        match short {
+            Shortcoming::Outside(binding) => tracing::warn!(
+                "the bot is not in the group of the binding `{binding}`. Add it there, or remove the binding"
+            ),
+            Shortcoming::Mute(binding) => tracing::warn!(
+                "the bot may not write in the group of the binding `{binding}`. Let it send messages there, or make it an admin"
+            ),
+            Shortcoming::Privacy(wanted_by) => tracing::warn!(
+                "{wanted_by} says require_mention = false, but the bot's privacy mode is on, so Telegram shows it only commands, mentions and \
+                 replies. Send /setprivacy to @BotFather, choose Disable, then remove the bot from the group and add it again"
+            ),
+        }
+    }
+}
+
+pub(super) async fn look(
+    api: &Api,
+    reads_all: bool,
+    expectations: &Expectations,
+) -> Vec<Shortcoming> {
+    let mut found = Vec::new();
     let mut deaf_to: Option<&str> = None;
     for group in expectations.groups.iter().take(MOST_GROUPS) {
         let binding = &group.binding;
         match rank(api, group.chat).await {
-            Ok(Rank::Outside) => {
-                tracing::warn!(
-                    "the bot is not in the group of the binding `{binding}`. Add it there, or remove the binding"
-                );
-            }
-            Ok(Rank::Mute) => {
-                tracing::warn!(
-                    "the bot may not write in the group of the binding `{binding}`. Let it send messages there, or make it an admin"
-                );
-            }
+            Ok(Rank::Outside) => found.push(Shortcoming::Outside(binding.clone())),
+            Ok(Rank::Mute) => found.push(Shortcoming::Mute(binding.clone())),
             Ok(Rank::Member) if group.hears_everything => deaf_to = deaf_to.or(Some(binding)),
             Ok(Rank::Member | Rank::Admin) => {}
             Err(error) => {
@@ -103,16 +128,13 @@ pub(super) async fn report(api: &Api, reads_all: bool, expectations: &Expectatio
         }
     }
     let wanted_by = match deaf_to {
-        Some(binding) => format!("the binding `{binding}`"),
-        None if expectations.hears_everything_elsewhere => "[access]".to_owned(),
-        None => return,
+        Some(binding) => Some(format!("the binding `{binding}`")),
+        None => expectations
+            .hears_everything_elsewhere
+            .then(|| "[access]".to_owned()),
     };
-    if !reads_all {
-        tracing::warn!(
-            "{wanted_by} says require_mention = false, but the bot's privacy mode is on, so Telegram shows it only commands, mentions and \
-             replies. Send /setprivacy to @BotFather, choose Disable, then remove the bot from the group and add it again"
-        );
-    }
+    found.extend(wanted_by.filter(|_| !reads_all).map(Shortcoming::Privacy));
+    found
 }
 
 async fn rank(api: &Api, chat: ChatId) -> Result<Rank, ApiError> {

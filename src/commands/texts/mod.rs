@@ -3,6 +3,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod deliver;
+pub(crate) mod doctor;
 pub(crate) mod help;
 pub(crate) mod memory;
 pub(crate) mod people;

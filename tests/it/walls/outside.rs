@@ -49,6 +49,7 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "bind" => &["/bind vault", "/bind rose"],
         "unbind" => &["/unbind", "/bind rose"],
         "audit" => &["/audit", "/audit 100", "/audit before 999"],
+        "doctor" => &["/doctor"],
         "retry" => &["/retry"],
         "deliver" => &["/deliver", "/deliver off", "/deliver on"],
         "pair" => &[
@@ -229,6 +230,9 @@ const VERBS: &[&[&str]] = &[
     &["config", "check"],
     &["config", "show"],
     &["config", "show", "--json"],
+    &["doctor"],
+    &["doctor", "--json"],
+    &["doctor", "--state"],
     &["security", "check"],
     &["security", "check", "--json"],
     &["pair", "list"],
@@ -291,6 +295,9 @@ const OTHER_VERBS: &[&str] = &[
     "version",
     "completions",
     "man",
+    // Both have everything in a file, and print nothing of it.
+    "backup",
+    "restore",
 ];
 
 /// S0.2, S1.61 on the command line: who asks about one agent hears of one agent.

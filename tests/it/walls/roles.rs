@@ -459,6 +459,7 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "bind" => &["/bind main"],
         "unbind" => &["/unbind"],
         "audit" => &["/audit", "/audit 100"],
+        "doctor" => &["/doctor"],
         "retry" => &["/retry"],
         "deliver" => &["/deliver", "/deliver off", "/deliver on"],
         "pair" => &["/pair", "/pair ABCD-EFGH", "/pair ABCD-EFGH yes"],
@@ -622,9 +623,8 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
         "run" | "init" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
         | "remember" | "forget" | "usage" | "audit" | "failed" | "pair" | "people" | "allow"
         | "pause" | "resume" | "security" | "status" | "queue" | "pin" | "new" | "stop"
-        | "reload" | "help" | "version" | "completions" | "logs" | "man" | "sessions" => {
-            ActsFor::Operator
-        }
+        | "reload" | "help" | "version" | "completions" | "logs" | "man" | "sessions"
+        | "backup" | "restore" | "doctor" => ActsFor::Operator,
         _ => return None,
     })
 }

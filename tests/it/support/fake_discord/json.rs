@@ -237,10 +237,12 @@ pub(super) fn me() -> Value {
     me
 }
 
-pub(super) fn application() -> Value {
+/// `shows_content`: Message Content Intent is on in the portal.
+pub(super) fn application(shows_content: bool) -> Value {
+    let flags = if shows_content { 1 << 19 } else { 0 };
     json!({
         "id": APPLICATION_ID.to_string(), "name": "Parlor", "icon": null, "description": "", "bot_public": false,
-        "bot_require_code_grant": false, "verify_key": "00", "team": null, "flags": 0, "owner": super::users::CAROL.json(),
+        "bot_require_code_grant": false, "verify_key": "00", "team": null, "flags": flags, "owner": super::users::CAROL.json(),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::channels::telegram::{Expectations, ExpectedGroup};
 use crate::config::{Access, Groups};
 use crate::routing::{DiscordPlace, Table};
 
-pub(super) fn expectations(access: &Access, table: &Table) -> Expectations {
+pub(crate) fn expectations(access: &Access, table: &Table) -> Expectations {
     let mut groups: Vec<ExpectedGroup> = Vec::new();
     for bound in table.telegram_groups() {
         let hears_everything = !bound.require_mention.unwrap_or(access.require_mention);
@@ -33,7 +33,7 @@ pub(super) fn expectations(access: &Access, table: &Table) -> Expectations {
     }
 }
 
-pub(super) fn on_discord(table: &Table) -> Vec<ExpectedPlace> {
+pub(crate) fn on_discord(table: &Table) -> Vec<ExpectedPlace> {
     let mut places: Vec<ExpectedPlace> = Vec::new();
     for bound in table.discord_places() {
         let what = match bound.place {

@@ -1,0 +1,59 @@
+//! Names in the home folder that a backup and a restore treat in their own way.
+
+use std::path::Path;
+
+use crate::tenants;
+
+/// The folder inside the home for backups without another place.
+pub(crate) const BACKUPS: &str = "backups";
+/// The note of a restore under way.
+pub(super) const NOTE: &str = "restoring.json";
+pub(super) const NEW_NOTE: &str = "restoring.json.new";
+/// Prefix of the folder that a backup is unpacked into.
+pub(super) const STAGING: &str = ".restoring-";
+/// Prefix of the folder with the content from before a restore.
+pub(super) const ASIDE: &str = "before-restore-";
+/// Prefix of the folder that an unfinished archive is in.
+pub(super) const UNFINISHED: &str = ".backup-";
+
+/// The database's own files, which are copied by SQLite.
+pub(super) const DATABASE: &str = "parlor.db";
+const OF_DATABASE: [&str; 3] = [DATABASE, "parlor.db-wal", "parlor.db-shm"];
+
+/// Entries of the home that no backup has and no restore touches: they belong to running processes,
+/// can be made anew, or are backups themselves.
+const STAY: [&str; 9] = [
+    "parlor.lock",
+    "parlor.sock",
+    "config.lock",
+    "logs",
+    "incoming",
+    "results",
+    BACKUPS,
+    NOTE,
+    NEW_NOTE,
+];
+
+/// The same by their beginning.
+const STAY_PREFIXES: [&str; 4] = [STAGING, ASIDE, UNFINISHED, tenants::STAGING];
+
+/// Whether an entry of the home stays where it is.
+pub(super) fn stays(name: &str) -> bool {
+    let begins = |prefix: &&str| name.starts_with(prefix);
+    STAY.contains(&name) || STAY_PREFIXES.iter().any(begins)
+}
+
+/// Whether a path inside the home is not packed as a file.
+pub(super) fn is_elsewhere(path: &Path) -> bool {
+    let name = path.to_str().unwrap_or_default();
+    stays(name) || OF_DATABASE.contains(&name)
+}
+
+/// Whether a path of an archive is none that a backup has.
+pub(super) fn is_foreign(path: &Path) -> bool {
+    let first = path.components().next().map(|name| name.as_os_str());
+    let Some(name) = first.and_then(|name| name.to_str()) else {
+        return false;
+    };
+    stays(name) || OF_DATABASE.contains(&name) && path != Path::new(DATABASE)
+}
