@@ -48,7 +48,7 @@ use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentId, AgentUid, Inbound, PersonId, SessionKey, UserError};
 use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
-use crate::operations::{places, work};
+use crate::operations::{self, Operations, places, work};
 use crate::records::audit::{self as audit_rows, Action, Actor, Change};
 use crate::records::{guest_notices, inbox, model_overrides, transcript};
 use crate::routing::{DeliveryOff, Opened, Pin, Route, Visit, delivery_off, openings, pins};
@@ -68,6 +68,8 @@ pub struct CommandServices {
     pub home: PathBuf,
     pub reload: ReloadHandle,
     pub started_at: i64,
+    /// Everything that the command line can do too.
+    pub(crate) operations: Operations,
 }
 
 /// The message of a command, with its place, person and route.
@@ -142,9 +144,12 @@ pub enum Effect {
         pin: Pin,
         /// Opens the place too.
         opens: Option<Opened>,
+        from: AgentId,
         handoff: Option<Handoff>,
     },
+    /// Takes a pin back; a pin beneath counts again.
     Unpin {
+        pin: Pin,
         handoff: Option<Handoff>,
     },
     /// Gives the place to an agent until a time.
@@ -152,6 +157,7 @@ pub enum Effect {
         agent: AgentUid,
         pin: Pin,
         until: i64,
+        from: AgentId,
         handoff: Option<Handoff>,
     },
     /// config.toml gives the place to an agent, and a pin does not count any more.
@@ -192,7 +198,11 @@ pub enum Effect {
     /// Has the messages of these inbox rows answered once more.
     Again(Vec<i64>),
     Remember(Saving),
-    Forget(Forgetting),
+    Forget {
+        agent: AgentId,
+        id: i64,
+        forgetting: Forgetting,
+    },
     /// Keeps answers of the place from now on.
     DeliveryOff(DeliveryOff),
     /// Sends the kept answers, and all later ones.
@@ -288,6 +298,7 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
 pub(crate) fn not_for_you(context: &Context<'_>, closed: &NotForYou) -> UserError {
     let open: Vec<String> = context
         .usable_agents()
+        .filter(|_| agent::may_switch(context))
         .map(|agent| format!("`/agent {}`", agent.id))
         .collect();
     let label = truth::label(context, &closed.agent);
@@ -344,7 +355,7 @@ impl Effect {
 
     /// Whether words leave the database for good.
     pub fn forgets(&self) -> bool {
-        matches!(self, Effect::Forget(_))
+        matches!(self, Effect::Forget { .. })
     }
 
     /// Inbox rows of turns to end now.
@@ -391,6 +402,7 @@ impl Effect {
                 pin,
                 opens,
                 handoff,
+                ..
             } => {
                 places::give(tx, place, (*agent, pin), opens.as_ref(), now)?;
                 note_handoff(tx, inbound, handoff.as_ref(), now)
@@ -400,6 +412,7 @@ impl Effect {
                 pin,
                 until,
                 handoff,
+                ..
             } => {
                 pins::set_until(tx, &inbound.origin, *agent, pin, *until, now)?;
                 note_handoff(tx, inbound, handoff.as_ref(), now)
@@ -412,8 +425,8 @@ impl Effect {
                 agent,
                 id,
             } => steer(tx, *steering, (*agent, id), &Actor::of(inbound), now).map(drop),
-            Effect::Unpin { handoff } => {
-                pins::clear(tx, place)?;
+            Effect::Unpin { pin, handoff } => {
+                pins::remove(tx, place, pin)?;
                 note_handoff(tx, inbound, handoff.as_ref(), now)
             }
             Effect::Close => {
@@ -434,6 +447,10 @@ impl Effect {
                     && matches!(decision, Decision::LetIn | Decision::MadeOwner)
                 {
                     let change = Change::new(Action::Pair).about(known.person);
+                    let change = match decision {
+                        Decision::MadeOwner => change.to(Role::Owner),
+                        _ => change,
+                    };
                     audit_rows::note(tx, &Actor::of(inbound), &change, now)?;
                 }
                 inbound.extras.pressed.as_ref().map_or(Ok(()), |pressed| {
@@ -442,14 +459,20 @@ impl Effect {
             }
             Effect::Revoke { person, .. } => people::revoke(tx, person).map(drop),
             Effect::CallOff(ids) => work::call_off(tx, place, ids, now),
-            Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
+            Effect::Retry(rows) => {
+                operations::resend(tx, &Actor::of(inbound), rows, When::Now, now)
+            }
             Effect::Again(ids) => {
                 inbox::reopen(tx, ids)?;
                 // The next end of the turn writes the question again.
                 transcript::take_back(tx, ids)
             }
             Effect::Remember(saving) => saving.write(tx).map(drop),
-            Effect::Forget(forgetting) => forgetting.write(tx).map(drop),
+            Effect::Forget {
+                agent,
+                id,
+                forgetting,
+            } => operations::forget(tx, &Actor::of(inbound), (agent, *id), forgetting, now),
             Effect::DeliveryOff(off) => delivery_off::set(tx, place, off),
             Effect::DeliveryOn => {
                 delivery_off::clear(tx, place)?;
@@ -462,19 +485,32 @@ impl Effect {
 impl Effect {
     /// Entries for the audit.
     fn changes<'a>(&self, place: &'a SessionKey) -> Vec<Change<'a>> {
-        let switch = |handoff: &Handoff| {
+        let switch = |from: &AgentId, to: &AgentId| {
             let change = Change::new(Action::Switch).at(place);
-            change.from(&handoff.from).to(&handoff.to)
+            change.from(from).to(to)
         };
         match self {
-            Effect::Pin { opens, handoff, .. } => {
+            Effect::Pin {
+                opens, from, pin, ..
+            } => {
                 let open = opens.as_ref().map(|_| Change::new(Action::Open).at(place));
-                open.into_iter()
-                    .chain(handoff.as_ref().map(switch))
-                    .collect()
+                let change = switch(from, &pin.agent);
+                let change = match pin.once {
+                    true => change.about(texts::steering::ONCE),
+                    false => change,
+                };
+                open.into_iter().chain([change]).collect()
             }
-            Effect::Unpin { handoff } => handoff.iter().map(switch).collect(),
-            Effect::PinUntil { handoff, .. } => handoff.iter().map(switch).collect(),
+            Effect::Unpin { handoff, .. } => handoff
+                .iter()
+                .map(|Handoff { from, to, .. }| switch(from, to))
+                .collect(),
+            Effect::PinUntil {
+                from, pin, until, ..
+            } => {
+                let change = switch(from, &pin.agent);
+                vec![change.about(texts::steering::for_so_long(until - pin.set_at))]
+            }
             Effect::Bind { before, after } | Effect::Unbind { before, after } => {
                 let action = match self {
                     Effect::Bind { .. } => Action::Bind,

@@ -148,8 +148,9 @@ impl GatewayState {
             stop: stop.clone(),
             started_at: now_ms(),
         };
+        let operations = Operations::in_gateway(home.path().to_owned(), db.clone(), live);
         GatewayState {
-            operations: Operations::in_gateway(home.path().to_owned(), db.clone(), live),
+            operations: operations.clone(),
             pulse,
             home: home.path().to_owned(),
             terminals,
@@ -173,6 +174,7 @@ impl GatewayState {
                 home: home.path().to_owned(),
                 reload,
                 started_at: now_ms(),
+                operations,
             },
         }
     }

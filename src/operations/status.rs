@@ -1,20 +1,17 @@
 //! The state of the house: platforms, agents, work, money, config, errors.
 
-use std::collections::HashMap;
-
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::work::{self, Listed, ListedStage};
-use super::{Live, Operations, Refusal};
+use super::{Live, Operations, Overview, Refusal};
 use crate::channels::Hearing;
 use crate::clock::now_ms;
 use crate::config::Money;
-use crate::delivery::outbox;
 use crate::domain::{AgentId, Platform, SessionKey};
 use crate::records::ledger::{self, Spender};
 use crate::records::turn_log;
-use crate::tenants::health::{self, Health, Patient, State};
+use crate::tenants::health::{Health, State};
 
 /// How many of the newest errors are shown.
 const ERRORS_SHOWN: u32 = 5;
@@ -73,6 +70,15 @@ pub(crate) struct ConfigState {
     pub(crate) problem: Option<String>,
 }
 
+impl ConfigState {
+    /// The line of the first problem, as the report points at it.
+    pub(crate) fn line(&self) -> Option<u32> {
+        let (_, place) = self.problem.as_ref()?.split_once("config.toml:")?;
+        let digits: String = place.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    }
+}
+
 /// Whether an agent answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -101,6 +107,8 @@ pub(crate) struct AgentState {
     pub(crate) condition: Condition,
     pub(crate) tokens_today: u64,
     pub(crate) cost_today: Money,
+    /// A model without a price was used, so the cost is not all.
+    pub(crate) unpriced_today: bool,
     pub(crate) tokens_per_day: Option<u64>,
     pub(crate) cost_per_day: Option<Money>,
     /// The last turn without an answer.
@@ -113,6 +121,8 @@ pub(crate) struct Letters {
     /// Waiting for more than a minute.
     pub(crate) slow: i64,
     pub(crate) failed: i64,
+    /// Where delivery is off.
+    pub(crate) kept: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,18 +157,10 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
     let snapshot = operations.snapshot().await?;
     let agents: Vec<_> = snapshot.registry.all().to_vec();
     let running = work.clone();
-    let patients: Vec<Patient> = agents
-        .iter()
-        .map(|agent| Patient {
-            uid: agent.uid,
-            id: agent.id.clone(),
-        })
-        .collect();
-    let live = operations.live.as_ref();
-    let under_way = live.map_or_else(HashMap::new, |live| live.sessions.under_way());
-    let table = snapshot.table.clone();
+    let Overview {
+        troubles, health, ..
+    } = operations.overview(&snapshot).await?;
     let read = move |connection: &Connection| {
-        let health = health::of(connection, &patients, &table, &under_way, now)?;
         let state = |agent: &std::sync::Arc<crate::agents::Agent>| {
             let spent = ledger::today(connection, &Spender::Agent(agent.uid), now)?;
             let own = running.iter().filter(|work| {
@@ -170,6 +172,7 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
                 condition: Condition::of(&health, &agent.id),
                 tokens_today: spent.tokens,
                 cost_today: spent.cost,
+                unpriced_today: ledger::has_unpriced(connection, agent.uid, now)?,
                 tokens_per_day: agent.limits.day.tokens,
                 cost_per_day: agent.limits.day.cost,
                 last_error: turn_log::last_error(connection, agent.uid)?,
@@ -192,20 +195,19 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
                 reason: error.reason,
             })
             .collect();
-        let troubles = outbox::troubles(connection, now)?;
-        let letters = Letters {
-            slow: troubles.waiting,
-            failed: troubles.failed,
-        };
-        Ok((states, errors, letters))
+        Ok((states, errors))
     };
-    let (agents, errors, letters) = operations.db.read(read).await?;
+    let (agents, errors) = operations.db.read(read).await?;
     Ok(Status {
         at: now,
         gateway,
         agents,
         work,
-        letters,
+        letters: Letters {
+            slow: troubles.waiting,
+            failed: troubles.failed,
+            kept: troubles.kept,
+        },
         errors,
     })
 }
@@ -233,18 +235,23 @@ fn gateway(operations: &Operations, live: &Live) -> GatewayState {
             reason,
         }
     });
-    let seen = live.pulse.config();
-    let on_disk = std::fs::read_to_string(operations.home.join("config.toml"));
-    let on_disk: Option<toml::Table> = on_disk.ok().and_then(|text| text.parse().ok());
     GatewayState {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         started_at: live.started_at,
         platforms: platforms.collect(),
-        config: ConfigState {
-            read_at: seen.read_at,
-            differs: on_disk != seen.text,
-            problem: seen.problem,
-        },
+        config: config(operations, live),
+    }
+}
+
+/// The running config beside the file.
+pub(super) fn config(operations: &Operations, live: &Live) -> ConfigState {
+    let seen = live.pulse.config();
+    let on_disk = std::fs::read_to_string(operations.home.join("config.toml"));
+    let on_disk: Option<toml::Table> = on_disk.ok().and_then(|text| text.parse().ok());
+    ConfigState {
+        read_at: seen.read_at,
+        differs: on_disk != seen.text,
+        problem: seen.problem,
     }
 }

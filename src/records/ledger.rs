@@ -169,6 +169,18 @@ pub(crate) fn today(
     Ok(found.map(|(spent, _)| spent).unwrap_or_default())
 }
 
+/// Whether an agent has used a model without a price today. The demo model costs nothing.
+pub(crate) fn has_unpriced(
+    connection: &Connection,
+    agent: AgentUid,
+    now: i64,
+) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM spending
+               WHERE day = ?1 AND agent_uid = ?2 AND cost_micros IS NULL AND model <> 'demo')";
+    let day = budget::day(&Local, now).to_string();
+    connection.query_row(sql, params![day, agent.to_string()], |row| row.get(0))
+}
+
 /// True once a day: then the owners are told that the agent has little left.
 pub(crate) fn warn(tx: &Transaction<'_>, agent: AgentUid, now: i64) -> rusqlite::Result<bool> {
     let mut statement = tx.prepare_cached(

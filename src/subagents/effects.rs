@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use rusqlite::Transaction;
 
-use super::{Arrived, Subagents, rows};
+use super::{Arrived, Subagents, rows, texts};
 use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::domain::{AgentId, SessionKey};
 use crate::home::Snapshot;
+use crate::records::agent_pauses;
 use crate::records::inbox::Accepted;
 use crate::records::journal::{self, CallId};
 use crate::records::subagents::{self, Subagent};
@@ -230,14 +231,18 @@ impl Subagents {
             people.ids_of(&accepted.inbound.origin.person).to_vec(),
             accepted.role,
         );
-        let (known, before) = self
+        let (known, before, pause) = self
             .inner
             .db
             .read(move |connection| {
                 let before = subagents::peer_session(connection, &place, from, to, (&ids, role))?;
-                Ok((subagents::of_turn(connection, call.inbox_id)?.len(), before))
+                let known = subagents::of_turn(connection, call.inbox_id)?.len();
+                Ok((known, before, agent_pauses::of(connection, to)?))
             })
             .await?;
+        if let Some(pause) = pause {
+            return Ok(Err(texts::is_paused(&target.id, pause.who())));
+        }
         if known >= MOST_PER_TURN {
             return Ok(Err(format!(
                 "a turn may start {MOST_PER_TURN}, and this one has. Do the rest yourself or in your next turn."
