@@ -455,6 +455,7 @@ impl Channel for LocalChannel {
             Progress::Text { .. }
             | Progress::Remark { .. }
             | Progress::Working
+            | Progress::Taken
             | Progress::Begun(_)
             | Progress::Over(..) => {}
         }

@@ -225,6 +225,8 @@ pub enum Progress<'a> {
         question: Option<&'a MessageId>,
         text: &'a str,
     },
+    /// The command behind a pressed button is carried out.
+    Taken,
     /// The turn of this message has come.
     Begun(&'a MessageId),
     /// And is over.

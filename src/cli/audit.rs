@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::json::{Named, moment, time};
 use super::names::Names;
 use super::table::{Column, table};
-use super::{Failure, Outcome, data, data_json, note};
+use super::{Outcome, data, data_json, meant_place, note};
 use crate::clock::now_ms;
 use crate::commands::texts::steering as texts;
 use crate::config::Secrets;
@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     /// Only changes of this agent, and switches from or to it
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// Only changes of this place, a session key as /whoami prints it
+    /// Only changes of this place, by its key or its name
     #[arg(long, value_name = "PLACE")]
     place: Option<String>,
     /// Only changes by a person such as telegram:11, or by cli, config or
@@ -55,11 +55,11 @@ struct Line {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    let place = arguments.place.as_deref().map(key).transpose()?;
+    let place = meant_place::place_if_any(&home, arguments.place.as_deref()).await?;
     let agent = arguments.agent;
     let wanted = Wanted {
         agent: agent.clone(),
-        place,
+        place: place.map(|place| place.to_string()),
         by: arguments.by,
         since: arguments.since,
         before: None,
@@ -141,12 +141,6 @@ fn placed(entry: &Entry, names: &Names) -> Option<Named> {
     let place = entry.place.as_ref()?;
     let key = place.parse::<SessionKey>();
     Some(key.map_or_else(|_| Named::new(place, None), |key| names.place(&key)))
-}
-
-fn key(text: &str) -> Result<String, Failure> {
-    let key = text.parse::<SessionKey>();
-    key.map(|key| key.to_string())
-        .map_err(|error| Failure::WrongUse(error.to_string()))
 }
 
 /// A time in milliseconds: RFC 3339, a day, or a while before now.

@@ -5,12 +5,12 @@ mod reading;
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Duration, Local, NaiveDate, NaiveDateTime, NaiveTime};
 use clap::Args;
 
-use super::{Failure, Outcome, data, data_json, data_json_text, note};
+use super::{Failure, Outcome, data, data_json, data_json_text, meant_place, note};
 use crate::config::{self, Secrets};
 use crate::home::Home;
 use entry::Entry;
@@ -24,8 +24,8 @@ pub(super) struct Arguments {
     /// Only lines about this agent; `system` for lines about none
     #[arg(long, short, value_name = "AGENT")]
     agent: Option<String>,
-    /// Only lines about this place, such as telegram:topic:-100:7, and the
-    /// places in it
+    /// Only lines about this place and the places in it: a key such as
+    /// telegram:topic:-100:7, or a name such as Garden or Family/Garden
     #[arg(long, short, value_name = "PLACE")]
     place: Option<String>,
     /// Only lines about the message with this reference, as errors in chat
@@ -91,8 +91,16 @@ fn since(text: &str) -> Result<DateTime<Local>, String> {
         })
 }
 
-pub(super) fn run(home: &Home, arguments: &Arguments) -> Outcome {
-    let path = file(home)?;
+pub(super) async fn run(home: Home, mut arguments: Arguments) -> Outcome {
+    let path = file(&home)?;
+    if let Some(word) = &arguments.place {
+        let place = meant_place::place(&home, word).await?;
+        arguments.place = Some(place.to_string());
+    }
+    read(&path, &arguments)
+}
+
+fn read(path: &Path, arguments: &Arguments) -> Outcome {
     let newest = match arguments.lines {
         Some(0) => usize::MAX,
         Some(lines) => lines,
@@ -101,8 +109,8 @@ pub(super) fn run(home: &Home, arguments: &Arguments) -> Outcome {
     };
     let mut found = VecDeque::new();
     // Opened before the look at the lines, so that no line comes in between.
-    let follower = arguments.follow.then(|| Follower::new(&path));
-    each_line(&path, follower.as_ref(), |line| {
+    let follower = arguments.follow.then(|| Follower::new(path));
+    each_line(path, follower.as_ref(), |line| {
         let entry = Entry::read(line);
         if arguments.wants(&entry) {
             if found.len() == newest {
@@ -111,7 +119,7 @@ pub(super) fn run(home: &Home, arguments: &Arguments) -> Outcome {
             found.push_back(entry);
         }
     })
-    .map_err(|error| unread(&path, &error))?;
+    .map_err(|error| unread(path, &error))?;
     if arguments.json && !arguments.follow {
         let all: Vec<_> = found.iter().map(Entry::as_json).collect();
         return data_json(&all);

@@ -23,6 +23,7 @@ mod json;
 mod logs;
 mod man;
 mod markdown;
+mod meant_place;
 mod memory;
 mod near_misses;
 mod new;
@@ -45,6 +46,7 @@ mod skill;
 mod status;
 mod stop;
 mod table;
+mod truth;
 mod usage;
 mod version;
 mod work_on;
@@ -422,7 +424,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Resume(arguments) => on_runtime(warn, pausing::resume(home, arguments)),
         Verb::Failed(arguments) => on_runtime(warn, failed::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(warn, usage::run(home, arguments)),
-        Verb::Logs(arguments) => logs::run(&home, &arguments),
+        Verb::Logs(arguments) => on_runtime(warn, logs::run(home, arguments)),
         Verb::Audit(arguments) => on_runtime(warn, audit::run(home, arguments)),
         Verb::Forget(arguments) => on_runtime(warn, forget::run(home, arguments)),
         Verb::Status(arguments) => on_runtime(warn, status::run(home, arguments)),

@@ -4,21 +4,22 @@ use clap::Args;
 use serde_json::json;
 
 use super::operator::{self, odd_reply};
-use super::{Outcome, print};
-use crate::domain::SessionKey;
+use super::{Outcome, meant_place, print};
 use crate::home::Home;
 use crate::operations::{Reply, Request};
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Place such as telegram:topic:-100:7, as /whoami shows it
-    place: SessionKey,
+    /// Key of the place, as /whoami shows it, or its name, such as Garden or
+    /// Family/Garden
+    place: String,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(home: Home, Arguments { place, json }: Arguments) -> Outcome {
+    let place = meant_place::place(&home, &place).await?;
     let request = Request::New {
         place: place.clone(),
     };

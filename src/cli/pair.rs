@@ -12,7 +12,7 @@ use super::json::Named;
 use super::{Failure, Outcome, data, data_json, print, question};
 use crate::access::people::{self, Acquaintance, Decider, Decision};
 use crate::clock::now_ms;
-use crate::domain::PersonId;
+use crate::domain::{PersonId, Role};
 use crate::home::{Home, OwnerError, add_owner};
 use crate::records::audit::{self, Action, Change};
 use crate::storage::Db;
@@ -172,6 +172,10 @@ async fn decide(
             let decided = people::decide(tx, &wanted, decision, &by, now)?;
             if let Some(known) = decided.as_ref().filter(|_| decision.lets_in()) {
                 let change = Change::new(Action::Pair).about(&known.person);
+                let change = match decision {
+                    Decision::MadeOwner => change.to(Role::Owner),
+                    _ => change,
+                };
                 audit::note(tx, &actor(), &change, now)?;
             }
             Ok(decided)

@@ -5,17 +5,17 @@ use serde_json::json;
 
 use super::names::Names;
 use super::operator::{self, odd_reply};
-use super::{Outcome, print};
+use super::{Outcome, meant_place, print};
 use crate::config::Secrets;
-use crate::domain::SessionKey;
 use crate::home::{CheckedConfig, Home};
 use crate::operations::{Given, Reply, Request};
 use crate::storage::Db;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Place such as telegram:topic:-100:7, as /whoami shows it
-    place: SessionKey,
+    /// Key of the place, as /whoami shows it, or its name, such as Garden or
+    /// Family/Garden
+    place: String,
     /// Id or name of the agent
     #[arg(required_unless_present = "reset", conflicts_with = "reset")]
     agent: Option<String>,
@@ -32,6 +32,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         place, agent, json, ..
     } = arguments;
     let is_reset = agent.is_none();
+    let place = meant_place::place(&home, &place).await?;
     let request = match agent {
         Some(agent) => Request::Pin { place, agent },
         None => Request::Unpin { place },

@@ -8,7 +8,7 @@ use super::json::{Named, time};
 use super::names::Names;
 use super::operator::{self, odd_reply};
 use super::table::{Column, table};
-use super::{Failure, Outcome, data, data_json, print};
+use super::{Failure, Outcome, data, data_json, meant_place, print};
 use crate::clock::now_ms;
 use crate::config::Secrets;
 use crate::domain::SessionKey;
@@ -18,8 +18,9 @@ use crate::storage::Db;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Place such as telegram:topic:-100:7 [default: every place]
-    place: Option<SessionKey>,
+    /// Key or name of a place, such as telegram:topic:-100:7 or Family/Garden
+    /// [default: every place]
+    place: Option<String>,
     /// Drop the messages that wait in PLACE; answers under way go on
     #[arg(long)]
     clear: bool,
@@ -37,6 +38,8 @@ struct Row {
     place: Named,
     agent: Option<Named>,
     state: ListedStage,
+    /// The agent is paused, so that nothing is answered.
+    paused: bool,
     by: String,
     since: String,
     seconds: i64,
@@ -55,6 +58,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
             "`parlor queue` shows where messages wait; `parlor queue --clear --all` drops them in every place",
         ));
     }
+    let place = meant_place::place_if_any(&home, place.as_deref()).await?;
     if clear {
         return drop_waiting(&home, place, json).await;
     }
@@ -85,7 +89,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let cells = rows.into_iter().map(|row| {
         [
             row.place.text(),
-            state(row.state).to_owned(),
+            state(row.state, row.paused),
             row.agent.map(|agent| agent.text()).unwrap_or_default(),
             row.by,
             row.seconds.to_string(),
@@ -100,17 +104,22 @@ fn shown(row: &Listed, names: &Names, now: i64) -> Row {
         place: names.place(&row.place),
         agent: row.agent.as_ref().map(|agent| names.agent(agent)),
         state: row.stage,
+        paused: row.paused,
         by: row.by.clone(),
         since: time(row.since),
         seconds: (now - row.since).max(0) / 1000,
     }
 }
 
-pub(super) fn state(stage: ListedStage) -> &'static str {
-    match stage {
+fn state(stage: ListedStage, paused: bool) -> String {
+    let state = match stage {
         ListedStage::Running => "running",
         ListedStage::Parked => "parked",
         ListedStage::Waiting => "waiting",
+    };
+    match paused {
+        true => format!("{state}, agent paused"),
+        false => state.to_owned(),
     }
 }
 

@@ -13,20 +13,20 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::json::Named;
+use super::meant_place::HOW;
+use super::operator::{self, odd_reply};
+use super::truth::{self, Answered, Truth};
 use super::{Failure, Outcome, data, data_json, data_json_text, note, print};
-use crate::channels::local;
 use crate::clock::now_ms;
 use crate::config::Secrets;
-use crate::domain::{Platform, SessionKey};
+use crate::domain::{Origin, Platform, SessionKey};
 use crate::home::{CheckedConfig, Home};
-use crate::operations::house::House;
-use crate::operations::session_changes::{self as changes, By, ChangeError, Maker};
+use crate::operations::house::{House, person_of};
 use crate::operations::session_list::{self, Wanted};
 use crate::operations::session_state::{self, SessionState};
 use crate::operations::transcripts::{self, Detail, Line};
-use crate::operations::{finding_places, names};
+use crate::operations::{Reply, Request, finding_places, names};
 use crate::printable::{escape_json, printable};
-use crate::records::audit::Actor;
 use crate::records::transcript::Extent;
 use crate::storage::Db;
 
@@ -213,6 +213,8 @@ struct Open<'a> {
 /// A session with its messages, for programs.
 #[derive(Serialize)]
 struct Shown<'a> {
+    /// Who answers there, or why nobody; absent where that depends on the writer's server and roles.
+    answer: Option<Answered>,
     session: &'a SessionState,
     messages: &'a [Line],
 }
@@ -220,6 +222,7 @@ struct Shown<'a> {
 impl<'a> Open<'a> {
     async fn open(home: &'a Home, json: bool) -> Result<Self, Failure> {
         let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
+        let checked = truth::with_grants(home, checked).await?;
         let db = Db::open(&home.database()).await?;
         let house = House::load(&db, checked.config.clone(), checked.table.clone()).await?;
         Ok(Open {
@@ -270,13 +273,16 @@ impl<'a> Open<'a> {
                 detail(arguments.raw),
             )
             .await?;
+        let truth = self.truth(&state).await?;
         if self.json {
             return data_json(&Shown {
+                answer: truth.as_ref().map(Truth::answered),
                 session: &state,
                 messages: &lines,
             });
         }
-        data(format_args!("{}", words::state(&state)));
+        let told = truth.as_ref().map(|truth| truth.told.as_str());
+        data(format_args!("{}", words::state(&state, told)));
         data(format_args!("\n{}", words::transcript(&lines)?));
         Ok(())
     }
@@ -337,13 +343,30 @@ impl<'a> Open<'a> {
         Ok(())
     }
 
+    /// Who answers there, told as `route explain` does.
+    async fn truth(&self, state: &SessionState) -> Result<Option<Truth>, Failure> {
+        if !state.is_sure {
+            return Ok(None);
+        }
+        let key: SessionKey = state
+            .place
+            .id
+            .parse()
+            .map_err(|error| Failure::Failed(format!("{error}")))?;
+        let origin = Origin::new(key.clone(), person_of(&key));
+        let truth = truth::truth(self.home, &self.checked, origin, None).await?;
+        Ok(Some(truth))
+    }
+
     async fn fork(&self, Fork { place, to }: Fork) -> Outcome {
         let from = self.place(&place).await?;
-        let forked = changes::fork(&self.db, &self.house, from, to, self.by()).await;
-        let forked = forked.map_err(refused)?;
+        let asked = operator::ask(self.home, Request::Fork { from, to }).await?;
+        let Reply::Forked(forked) = asked else {
+            return Err(odd_reply());
+        };
         print::result(
             self.json,
-            &forked,
+            &*forked,
             format_args!(
                 "{} of {} copied to {}. {} answers there.",
                 words::messages(forked.messages),
@@ -358,8 +381,10 @@ impl<'a> Open<'a> {
 
     async fn renew(&self, place: &str) -> Outcome {
         let place = self.place(place).await?;
-        let renewed = changes::renew(&self.db, &self.house, place, self.by()).await;
-        let renewed = renewed.map_err(refused)?;
+        let asked = operator::ask(self.home, Request::Renew { place }).await?;
+        let Reply::Renewed(renewed) = asked else {
+            return Err(odd_reply());
+        };
         let model = renewed.model.as_ref().map_or_else(String::new, |model| {
             format!(" The model {model}, chosen with /model, went with the old one.")
         });
@@ -375,8 +400,10 @@ impl<'a> Open<'a> {
 
     async fn move_to(&self, place: &str, to: SessionKey) -> Outcome {
         let from = self.place(place).await?;
-        let moved = changes::move_to(&self.db, &self.house, from, to, self.by()).await;
-        let moved = moved.map_err(refused)?;
+        let asked = operator::ask(self.home, Request::Move { from, to }).await?;
+        let Reply::Moved(moved) = asked else {
+            return Err(odd_reply());
+        };
         let pinned = moved.pinned.as_ref().map(Named::text);
         let along: Vec<String> = pinned
             .map(|agent| format!("the switch to {agent}"))
@@ -394,7 +421,7 @@ impl<'a> Open<'a> {
         };
         print::result(
             self.json,
-            &moved,
+            &*moved,
             format_args!(
                 "{} moved from {} to {}{along}.",
                 words::messages(moved.messages),
@@ -427,9 +454,7 @@ impl<'a> Open<'a> {
         let find =
             move |connection: &rusqlite::Connection| finding_places::find(connection, &names, &own);
         let found = self.db.read(find).await?;
-        found.map_err(|error| {
-            Failure::WrongUse(error.to_string()).hint("`parlor sessions` lists places")
-        })
+        found.map_err(|error| Failure::WrongUse(error.to_string()).hint(HOW))
     }
 
     fn person(&self, word: &str) -> Result<crate::domain::PersonId, Failure> {
@@ -440,20 +465,6 @@ impl<'a> Open<'a> {
     async fn agent(&self, word: &str) -> Result<std::sync::Arc<crate::agents::Agent>, Failure> {
         let (registry, _) = self.checked.registry(self.home, &self.db).await?;
         super::agent::find(&registry, word).cloned()
-    }
-
-    fn by(&self) -> By {
-        let maker = match self.home.is_running() {
-            true => Maker::BesideGateway,
-            false => Maker::Alone,
-        };
-        By {
-            actor: Actor::Cli {
-                login: local::person_name(),
-            },
-            maker,
-            now: now_ms(),
-        }
     }
 }
 
@@ -469,10 +480,6 @@ fn detail(raw: bool) -> Detail {
         true => Detail::Raw,
         false => Detail::Readable,
     }
-}
-
-fn refused(error: ChangeError) -> Failure {
-    Failure::Failed(error.to_string())
 }
 
 /// Conversations are private, so the file is for its owner alone.
@@ -498,8 +505,7 @@ mod tests {
 
     #[test]
     fn times_are_ages_or_dates() {
-        let now = now_ms();
-        let ago = |text| moment_ago(text).map(|at| (now - at) / 60_000);
+        let ago = |text| moment_ago(text).map(|at| (now_ms() - at) / 60_000);
         assert_eq!(ago("90m"), Ok(90));
         assert_eq!(ago("2h"), Ok(120));
         assert_eq!(ago("1d"), Ok(24 * 60));

@@ -146,7 +146,12 @@ impl Words {
                 agent.tokens_per_day.map(|most| most.to_string()),
             );
             let money = |money| Amount::of(money, &self.currency).text();
-            let cost = of_most(money(agent.cost_today), agent.cost_per_day.map(money));
+            let spent = match (agent.unpriced_today, agent.cost_today.0) {
+                (true, 0) => PRICE_UNKNOWN.to_owned(),
+                (true, _) => format!("{} and more", money(agent.cost_today)),
+                (false, _) => money(agent.cost_today),
+            };
+            let cost = of_most(spent, agent.cost_per_day.map(money));
             let error = agent.last_error.as_ref();
             [
                 self.names.agent(&agent.id).text(),
@@ -241,6 +246,9 @@ impl Words {
     }
 }
 
+/// A model was used whose price config.toml does not name.
+const PRICE_UNKNOWN: &str = "price unknown";
+
 fn no_gateway(home: &Home) -> String {
     format!("No gateway runs on {}.", home.path().display())
 }
@@ -297,7 +305,13 @@ fn letters(status: &Status) -> Option<String> {
             counted(status.letters.failed)
         )
     });
-    let lines: Vec<String> = slow.into_iter().chain(failed).collect();
+    let kept = (status.letters.kept > 0).then(|| {
+        format!(
+            "Kept, because delivery is off in their place: {}.",
+            counted(status.letters.kept)
+        )
+    });
+    let lines: Vec<String> = slow.into_iter().chain(failed).chain(kept).collect();
     (!lines.is_empty()).then(|| print::to_type(&lines.join("\n")).into_owned())
 }
 
@@ -363,6 +377,8 @@ struct AgentJson<'a> {
     tokens_today: u64,
     tokens_per_day: Option<u64>,
     cost_today: Amount,
+    /// A model without a price was used, so the cost is not all.
+    unpriced_today: bool,
     cost_per_day: Option<Amount>,
     last_error: Option<LastErrorJson<'a>>,
 }
@@ -435,6 +451,7 @@ impl Words {
             tokens_today: agent.tokens_today,
             tokens_per_day: agent.tokens_per_day,
             cost_today: Amount::of(agent.cost_today, &self.currency),
+            unpriced_today: agent.unpriced_today,
             cost_per_day: agent
                 .cost_per_day
                 .map(|most| Amount::of(most, &self.currency)),
@@ -494,6 +511,7 @@ mod tests {
             condition: Condition::Well,
             tokens_today: 100,
             cost_today: Money(20_000),
+            unpriced_today: false,
             tokens_per_day: most,
             cost_per_day: most.map(|_| Money(1_000_000)),
             is_over: most.is_some_and(|most| most <= 100),
@@ -502,6 +520,7 @@ mod tests {
         let work = |stage, since| Listed {
             place: "telegram:topic:-100:7".parse().unwrap(),
             agent: (stage != ListedStage::Waiting).then(|| AgentId::parse("rose").unwrap()),
+            paused: false,
             by: "Alice".to_owned(),
             stage,
             since: NOW - since,
@@ -542,7 +561,11 @@ mod tests {
                 work(ListedStage::Waiting, 2_000),
                 work(ListedStage::Waiting, 1_000),
             ],
-            letters: Letters { slow: 0, failed: 2 },
+            letters: Letters {
+                slow: 0,
+                failed: 2,
+                kept: 1,
+            },
             errors: Vec::new(),
         }
     }
@@ -573,6 +596,7 @@ mod tests {
         rose answers in telegram:topic:-100:7 for 4 s.
         2 messages wait, the oldest for 2 s.
         2 messages could not be delivered; `parlor failed` has the list.
+        Kept, because delivery is off in their place: 1 message.
         ");
     }
 

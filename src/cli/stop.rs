@@ -4,15 +4,15 @@ use clap::Args;
 use serde_json::json;
 
 use super::operator::{self, odd_reply};
-use super::{Outcome, note, print};
-use crate::domain::SessionKey;
+use super::{Outcome, meant_place, note, print};
 use crate::home::Home;
 use crate::operations::{Ended, Reply, Request};
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Place such as telegram:topic:-100:7 [default: every place]
-    place: Option<SessionKey>,
+    /// Key or name of a place, such as telegram:topic:-100:7 or Family/Garden
+    /// [default: every place]
+    place: Option<String>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -20,6 +20,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(home: Home, Arguments { place, json }: Arguments) -> Outcome {
     let (is_everywhere, is_running) = (place.is_none(), home.is_running());
+    let place = meant_place::place_if_any(&home, place.as_deref()).await?;
     let Reply::Ended(ended) = operator::ask(&home, Request::Stop { place }).await? else {
         return Err(odd_reply());
     };

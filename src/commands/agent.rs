@@ -1,17 +1,19 @@
 //! `/agent`: shows and switches the agent of a place, opens a place and closes it.
 
 use super::parse::AgentWish;
-use super::texts::{agent as texts, steering as steering_texts, words};
+use super::texts::agent::{self as texts, Borrows};
+use super::texts::{steering as steering_texts, words};
 use super::{CommandError, Context, Effect, Handoff, Outcome, agents, steering, truth};
 use chrono::Local;
+use rusqlite::Connection;
 
-use crate::access::Role;
+use crate::access::{NotForYou, Role};
 use crate::agents::Agent;
 use crate::answering::{Answer, Silence};
 use crate::clock::now_ms;
 use crate::config::Groups;
-use crate::domain::UserError;
-use crate::routing::{self, FromChat, Opened, Pin, Rule};
+use crate::domain::{AgentId, UserError};
+use crate::routing::{self, FromChat, Opened, Pin, Rule, pins};
 use crate::storage::StoreError;
 
 pub(super) async fn run(wish: AgentWish, context: &Context<'_>) -> Result<Outcome, CommandError> {
@@ -35,8 +37,8 @@ async fn show(context: &Context<'_>) -> Result<String, StoreError> {
     let answer = truth::now(context).await?;
     let told = truth::tell(context, &answer);
     let mut others = context.usable_agents();
-    let hint = match (&answer.silence, is_locked(context)) {
-        (_, true) | (Some(Silence::PlaceClosed), _) => None,
+    let hint = match (&answer.silence, may_switch(context)) {
+        (_, false) | (Some(Silence::PlaceClosed), _) => None,
         _ => others
             .find(|agent| agent.id != context.route.agent)
             .map(|other| texts::other(&other.id, &other.label())),
@@ -56,7 +58,8 @@ async fn why(context: &Context<'_>) -> Result<String, StoreError> {
         return Ok(format!("{told}\n{}", steering_texts::WHY_IN_SHORT));
     }
     let (table, origin) = (&context.snapshot.table, &context.inbound.origin);
-    let walk = routing::explain(table, answer.resolved.pin.as_ref(), origin);
+    let mut walk = routing::explain(table, answer.resolved.pin.as_ref(), origin);
+    walk.is_silent = answer.silence.is_some();
     Ok(steering_texts::why(&told, &walk.to_string()))
 }
 
@@ -66,6 +69,10 @@ async fn switch_for(context: &Context<'_>, to: &str, ms: i64) -> Result<Outcome,
     let agent = context.snapshot.registry.find(to);
     let agent = agent.ok_or_else(|| unknown(context, to))?;
     refuse_where_closed(context, agent)?;
+    if let Some(closed) = context.closed.filter(|_| may_not_take(context).is_some()) {
+        let told = not_yours(context, closed, agent, Borrows::Once);
+        return Err(UserError::new(told).into());
+    }
     if !context.is_open {
         return Err(UserError::new(texts::not_for_a_while(&truth::this(context))).into());
     }
@@ -102,6 +109,7 @@ async fn switch_for(context: &Context<'_>, to: &str, ms: i64) -> Result<Outcome,
             agent: agent.uid,
             pin,
             until,
+            from: context.route.agent.clone(),
             handoff,
         },
     ))
@@ -138,6 +146,9 @@ async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, 
         set_at: now_ms(),
         until: None,
     };
+    if !once {
+        refuse_taking(context, agent).await?;
+    }
     let opens = (!context.is_open && !once && truth::may_open(context)).then(|| opened(context));
     let reply = switched(context, agent, &pin, opens.as_ref()).await?;
     let handoff = (agent.id != context.route.agent).then(|| handoff(context, agent));
@@ -145,6 +156,7 @@ async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, 
         agent: agent.uid,
         pin,
         opens,
+        from: context.route.agent.clone(),
         handoff,
     };
     Ok(Outcome::of(reply, effect).after_press(context, || {
@@ -197,44 +209,61 @@ async fn switched(
     })
 }
 
-/// Takes the pin back. The place stays open.
+/// Takes the pin back. A pin beneath counts again, and the place stays open.
 async fn reset(context: &Context<'_>) -> Result<Outcome, CommandError> {
     refuse_where_locked(context)?;
-    let bound = routing::route(&context.snapshot.table, None, &context.inbound.origin);
-    let Some(agent) = context.snapshot.registry.get(&bound.agent) else {
-        return Err(UserError::new(texts::NO_AGENT_IN_CONFIG).into());
+    let Some(pin) = context.pin else {
+        let answer = truth::now(context).await?;
+        let told = texts::nothing_switched(&truth::tell(context, &answer));
+        let told = with_way_to_close(context, told, &answer);
+        return Ok(Outcome::say(told).after_press(context, || agents::choices(context)));
     };
-    refuse_reset_that_closes(context, agent)?;
+    let beneath = beneath(context, pin).await?;
     let then = FromChat {
-        pin: None,
+        pin: beneath,
         opened: context.opened.cloned(),
         delivery_off: context.delivery_off.cloned(),
     };
     let answer = truth::after(context, then).await?;
-    let handoff = context
-        .pin
-        .filter(|_| agent.id != context.route.agent)
-        .map(|_| handoff(context, agent));
-    let outcome = Outcome::of(reset_told(context, &answer), Effect::Unpin { handoff });
+    let agent = context.snapshot.registry.get(answer.agent());
+    let agent = agent.ok_or_else(|| UserError::new(texts::NO_AGENT_IN_CONFIG))?;
+    refuse_reset(context, pin, &answer, agent)?;
+    let handoff = (agent.id != context.route.agent).then(|| handoff(context, agent));
+    let effect = Effect::Unpin {
+        pin: pin.clone(),
+        handoff,
+    };
+    let outcome = Outcome::of(reset_told(context, &answer), effect);
     Ok(outcome.after_press(context, || {
         let here = answer.is_open.then(|| answer.agent());
-        agents::choices_besides(context, here, false)
+        agents::choices_besides(context, here, answer.resolved.pin.is_some())
     }))
+}
+
+/// The pin that counts once this one is gone.
+async fn beneath(context: &Context<'_>, pin: &Pin) -> Result<Option<Pin>, StoreError> {
+    let (place, pin) = (context.inbound.origin.key.clone(), pin.clone());
+    let read = move |connection: &Connection| pins::beneath(connection, &place, &pin);
+    context.services.db.read(read).await
 }
 
 fn reset_told(context: &Context<'_>, answer: &Answer) -> String {
     let (then, this) = (truth::tell(context, answer), truth::this(context));
-    let told = match (context.pin, &answer.silence) {
-        (None, _) => texts::nothing_switched(&then),
-        (Some(_), Some(Silence::PlaceClosed)) => texts::reset_and_silent(&this),
-        (Some(_), _) => texts::reset(&then),
+    let told = match (&answer.resolved.pin, &answer.silence) {
+        (Some(_), _) => texts::reset_to_earlier(&then),
+        (None, Some(Silence::PlaceClosed)) => texts::reset_and_silent(&this),
+        (None, _) => texts::reset(&then),
     };
-    // Only the way of people who may go it.
+    with_way_to_close(context, told, answer)
+}
+
+/// Only the way of people who may go it.
+fn with_way_to_close(context: &Context<'_>, told: String, answer: &Answer) -> String {
     let may_close = truth::may_open(context)
         && context.opened.is_some()
         && answer.resolved.route.rule == Rule::Default;
     match may_close {
-        true => format!("{told}\n{}", texts::may_close(&this)),
+        true => format!("{told}\n{}", texts::may_close(&truth::this(context))),
         false => told,
     }
 }
@@ -268,25 +297,110 @@ fn opened_by(context: &Context<'_>, then: &Answer) -> String {
     }
 }
 
+/// Whether the person may give the place to another agent for good.
+pub(super) fn may_switch(context: &Context<'_>) -> bool {
+    !is_locked(context) && may_not_take(context).is_none()
+}
+
 /// Locked places are changed by admins and owners only.
 pub(super) fn is_locked(context: &Context<'_>) -> bool {
     context.route.locked && context.role < Role::Admin
 }
 
 /// A reset to an agent that is not for everybody would close a shared place to some of its people,
-/// and only admins and owners close places.
-fn refuse_reset_that_closes(context: &Context<'_>, agent: &Agent) -> Result<(), UserError> {
-    if context.pin.is_some() && !may_reset(context) {
-        return Err(UserError::new(texts::reset_would_close(&agent.label())));
+/// and only admins and owners close places. A person's own switch is theirs to undo.
+fn refuse_reset(
+    context: &Context<'_>,
+    pin: &Pin,
+    then: &Answer,
+    agent: &Agent,
+) -> Result<(), UserError> {
+    if truth::may_open(context) || is_own(context, pin) {
+        return Ok(());
     }
-    Ok(())
+    if let Some(closed) = may_not_take(context) {
+        let label = truth::label(context, &pin.agent);
+        return Err(UserError::new(texts::reset_is_not_yours(&label, &closed)));
+    }
+    // A pin in force was checked for everybody in its place.
+    let closes = then.resolved.pin.is_none() && !is_for_everybody(context, &agent.id);
+    match closes {
+        true => Err(UserError::new(texts::reset_would_close(&agent.label()))),
+        false => Ok(()),
+    }
 }
 
-/// Whether the person may take the pin back.
+/// Whether the person may take the pin back, for the button.
 pub(super) fn may_reset(context: &Context<'_>) -> bool {
+    if truth::may_open(context) || context.pin.is_some_and(|pin| is_own(context, pin)) {
+        return true;
+    }
+    let bound = routing::route(&context.snapshot.table, None, &context.inbound.origin);
+    may_not_take(context).is_none() && is_for_everybody(context, &bound.agent)
+}
+
+fn is_for_everybody(context: &Context<'_>, agent: &AgentId) -> bool {
     let table = &context.snapshot.table;
-    let bound = routing::route(table, None, &context.inbound.origin);
-    truth::may_open(context) || table.may_switch(&bound.agent, context.visit()).is_ok()
+    table.may_switch(agent, context.visit()).is_ok()
+}
+
+fn is_own(context: &Context<'_>, pin: &Pin) -> bool {
+    let people = &context.snapshot.config.access.people;
+    people.is_same(&pin.set_by, &context.inbound.origin.person)
+}
+
+/// Set when the person could not give the place back to the agent that answers there now. Only
+/// people who could may take a shared place from it for good, besides owners and admins.
+pub(super) fn may_not_take(context: &Context<'_>) -> Option<NotForYou> {
+    let is_free = !context.inbound.origin.key.is_shared()
+        || truth::may_open(context)
+        || context.pin.is_some_and(|pin| is_own(context, pin));
+    let table = &context.snapshot.table;
+    match is_free {
+        true => None,
+        false => table
+            .may_switch(&context.route.agent, context.visit())
+            .err(),
+    }
+}
+
+/// Refuses to take a shared place from its agent for good, to people who could not give it back. A
+/// pin for a while or for one message has its lasting agent beneath.
+async fn refuse_taking(context: &Context<'_>, to: &Agent) -> Result<(), CommandError> {
+    let key = &context.inbound.origin.key;
+    if !key.is_shared() || truth::may_open(context) {
+        return Ok(());
+    }
+    let place = key.clone();
+    let read = move |connection: &Connection| pins::lasting(connection, &place);
+    let lasting = context.services.db.read(read).await?;
+    if lasting.as_ref().is_some_and(|pin| is_own(context, pin)) {
+        return Ok(());
+    }
+    let settings = FromChat {
+        pin: lasting,
+        ..truth::from_chat(context)
+    };
+    let table = &context.snapshot.table;
+    let holder = routing::resolve(table, settings, context.visit())
+        .route
+        .agent;
+    let Err(closed) = table.may_switch(&holder, context.visit()) else {
+        return Ok(());
+    };
+    if holder == to.id {
+        return Ok(());
+    }
+    let borrows = match context.closed {
+        Some(_) => Borrows::Once,
+        None => Borrows::ForAWhile,
+    };
+    Err(UserError::new(not_yours(context, &closed, to, borrows)).into())
+}
+
+fn not_yours(context: &Context<'_>, closed: &NotForYou, to: &Agent, borrows: Borrows) -> String {
+    let (label, this) = (truth::label(context, &closed.agent), truth::this(context));
+    texts::not_yours_to_take(&label, &this, closed, &to.id, borrows)
 }
 
 /// Nobody fetches an agent that is closed to them, or to others who can write in the place.

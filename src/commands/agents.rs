@@ -29,11 +29,15 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
     if answer.silence.is_some() || answer.faltering.is_some() {
         paragraphs.push(truth::tell(context, &answer));
     }
-    if !agent::is_locked(context) && answer.silence != Some(Silence::PlaceClosed) {
+    if agent::may_switch(context) && answer.silence != Some(Silence::PlaceClosed) {
         let other = context
             .usable_agents()
             .find(|agent| agent.id != *answer.agent());
         paragraphs.extend(other.map(|agent| texts::switches(&agent.id, &agent.label())));
+    } else if !agent::is_locked(context) && context.is_open {
+        let mut others = context.usable_agents();
+        let other = others.find(|agent| agent.id != *answer.agent());
+        paragraphs.extend(other.map(|agent| texts::asks_once(&agent.id, &agent.label())));
     }
     Ok(Outcome::say(paragraphs.join("\n\n")).offering(choices(context)))
 }
@@ -50,19 +54,17 @@ pub(super) fn choices_besides(
     here: Option<&AgentId>,
     is_switched: bool,
 ) -> Vec<Choice> {
-    if agent::is_locked(context) {
-        return Vec::new();
-    }
+    let may_switch = agent::may_switch(context);
     let others = context
         .usable_agents()
-        .filter(|agent| Some(&agent.id) != here);
+        .filter(|agent| may_switch && Some(&agent.id) != here);
     let mut choices: Vec<Choice> = others
         .map(|agent| Choice {
             label: agent.label(),
             command: format!("/agent {}", agent.id),
         })
         .collect();
-    if is_switched && agent::may_reset(context) {
+    if is_switched && agent::may_reset(context) && !agent::is_locked(context) {
         choices.push(Choice {
             label: texts::RESET_BUTTON.into(),
             command: "/agent reset".into(),

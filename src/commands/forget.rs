@@ -31,7 +31,12 @@ pub(super) async fn run(wish: ForgetWish, context: &Context<'_>) -> Result<Outco
             let entry = one(&memory, &reader, id).await?;
             let forgetting = memory.forgetting(&reader, std::slice::from_ref(&entry));
             let reply = texts::forgotten(&memory.agent().label(), &entry);
-            let outcome = Outcome::of(reply, Effect::Forget(forgetting));
+            let effect = Effect::Forget {
+                agent: memory.agent().id.clone(),
+                id,
+                forgetting,
+            };
+            let outcome = Outcome::of(reply, effect);
             Ok(outcome.after_press(context, Vec::new))
         }
     }

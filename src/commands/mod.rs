@@ -54,7 +54,7 @@ use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
 use crate::operations::budgets::Raise;
 use crate::operations::people::Plan;
-use crate::operations::{Operations, places, work};
+use crate::operations::{self, Operations, places, work};
 use crate::records::audit::{self as audit_rows, Action, Actor, Change};
 use crate::records::pauses::{self, Work};
 use crate::records::{guest_notices, inbox, model_overrides, transcript};
@@ -74,8 +74,9 @@ pub struct CommandServices {
     /// The home folder.
     pub home: PathBuf,
     pub reload: ReloadHandle,
-    pub(crate) operations: Operations,
     pub started_at: i64,
+    /// Everything that the command line can do too.
+    pub(crate) operations: Operations,
 }
 
 /// The message of a command, with its place, person and route.
@@ -150,9 +151,12 @@ pub(crate) enum Effect {
         pin: Pin,
         /// Opens the place too.
         opens: Option<Opened>,
+        from: AgentId,
         handoff: Option<Handoff>,
     },
+    /// Takes a pin back; a pin beneath counts again.
     Unpin {
+        pin: Pin,
         handoff: Option<Handoff>,
     },
     /// Gives the place to an agent until a time.
@@ -160,6 +164,7 @@ pub(crate) enum Effect {
         agent: AgentUid,
         pin: Pin,
         until: i64,
+        from: AgentId,
         handoff: Option<Handoff>,
     },
     /// config.toml gives the place to an agent, and a pin does not count any more.
@@ -200,7 +205,11 @@ pub(crate) enum Effect {
     /// Has the messages of these inbox rows answered once more.
     Again(Vec<i64>),
     Remember(Saving),
-    Forget(Forgetting),
+    Forget {
+        agent: AgentId,
+        id: i64,
+        forgetting: Forgetting,
+    },
     /// Keeps answers of the place from now on.
     DeliveryOff(DeliveryOff),
     /// Sends the kept answers, and all later ones.
@@ -307,6 +316,7 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
 pub(crate) fn not_for_you(context: &Context<'_>, closed: &NotForYou) -> UserError {
     let open: Vec<String> = context
         .usable_agents()
+        .filter(|_| agent::may_switch(context))
         .map(|agent| format!("`/agent {}`", agent.id))
         .collect();
     let label = truth::label(context, &closed.agent);
@@ -363,7 +373,7 @@ impl Effect {
 
     /// Whether words leave the database for good.
     pub(crate) fn forgets(&self) -> bool {
-        matches!(self, Effect::Forget(_))
+        matches!(self, Effect::Forget { .. })
     }
 
     /// Inbox rows of turns to end now.
@@ -415,6 +425,7 @@ impl Effect {
                 pin,
                 opens,
                 handoff,
+                ..
             } => {
                 places::give(tx, place, (*agent, pin), opens.as_ref(), now)?;
                 note_handoff(tx, inbound, handoff.as_ref(), now)
@@ -424,6 +435,7 @@ impl Effect {
                 pin,
                 until,
                 handoff,
+                ..
             } => {
                 pins::set_until(tx, &inbound.origin, *agent, pin, *until, now)?;
                 note_handoff(tx, inbound, handoff.as_ref(), now)
@@ -436,8 +448,8 @@ impl Effect {
                 agent,
                 id,
             } => steer(tx, *steering, (*agent, id), &Actor::of(inbound), now).map(drop),
-            Effect::Unpin { handoff } => {
-                pins::clear(tx, place)?;
+            Effect::Unpin { pin, handoff } => {
+                pins::remove(tx, place, pin)?;
                 note_handoff(tx, inbound, handoff.as_ref(), now)
             }
             Effect::Close => {
@@ -452,14 +464,20 @@ impl Effect {
             Effect::Decide { code, decision } => decide(tx, inbound, code, *decision, now),
             Effect::Revoke { person, .. } => paired::revoke(tx, person).map(drop),
             Effect::CallOff(ids) => work::call_off(tx, place, ids, now),
-            Effect::Retry(rows) => undelivered::retry(tx, rows, When::Now, now),
+            Effect::Retry(rows) => {
+                operations::resend(tx, &Actor::of(inbound), rows, When::Now, now)
+            }
             Effect::Again(ids) => {
                 inbox::reopen(tx, ids)?;
                 // The next end of the turn writes the question again.
                 transcript::take_back(tx, ids)
             }
             Effect::Remember(saving) => saving.write(tx).map(drop),
-            Effect::Forget(forgetting) => forgetting.write(tx).map(drop),
+            Effect::Forget {
+                agent,
+                id,
+                forgetting,
+            } => operations::forget(tx, &Actor::of(inbound), (agent, *id), forgetting, now),
             Effect::DeliveryOff(off) => delivery_off::set(tx, place, off),
             Effect::DeliveryOn => {
                 delivery_off::clear(tx, place)?;
@@ -489,6 +507,10 @@ fn decide(
         && decision.lets_in()
     {
         let change = Change::new(Action::Pair).about(known.person);
+        let change = match decision {
+            Decision::MadeOwner => change.to(Role::Owner),
+            _ => change,
+        };
         audit_rows::note(tx, &Actor::of(inbound), &change, now)?;
     }
     match &inbound.extras.pressed {
@@ -500,19 +522,32 @@ fn decide(
 impl Effect {
     /// Entries for the audit.
     fn changes<'a>(&self, place: &'a SessionKey) -> Vec<Change<'a>> {
-        let switch = |handoff: &Handoff| {
+        let switch = |from: &AgentId, to: &AgentId| {
             let change = Change::new(Action::Switch).at(place);
-            change.from(&handoff.from).to(&handoff.to)
+            change.from(from).to(to)
         };
         match self {
-            Effect::Pin { opens, handoff, .. } => {
+            Effect::Pin {
+                opens, from, pin, ..
+            } => {
                 let open = opens.as_ref().map(|_| Change::new(Action::Open).at(place));
-                open.into_iter()
-                    .chain(handoff.as_ref().map(switch))
-                    .collect()
+                let change = switch(from, &pin.agent);
+                let change = match pin.once {
+                    true => change.about(texts::steering::ONCE),
+                    false => change,
+                };
+                open.into_iter().chain([change]).collect()
             }
-            Effect::Unpin { handoff } => handoff.iter().map(switch).collect(),
-            Effect::PinUntil { handoff, .. } => handoff.iter().map(switch).collect(),
+            Effect::Unpin { handoff, .. } => handoff
+                .iter()
+                .map(|Handoff { from, to, .. }| switch(from, to))
+                .collect(),
+            Effect::PinUntil {
+                from, pin, until, ..
+            } => {
+                let change = switch(from, &pin.agent);
+                vec![change.about(texts::steering::for_so_long(until - pin.set_at))]
+            }
             Effect::Bind { before, after } | Effect::Unbind { before, after } => {
                 let action = match self {
                     Effect::Bind { .. } => Action::Bind,

@@ -1,8 +1,8 @@
 //! Reads a command line. Pure.
 
-use super::SPECS;
 use super::texts::deliver as delivery_texts;
 use super::texts::{help as texts, steering};
+use super::{SPECS, Spec};
 use crate::config::Visibility;
 use crate::domain::{PersonId, Role, UserError, nearest};
 use crate::operations::budgets;
@@ -15,8 +15,20 @@ pub(crate) enum Parsed {
     /// A message for the agent.
     Talk,
     Command(Command),
-    /// An unknown command, or a known command with wrong arguments.
+    /// A known command with wrong arguments; the sentence tells the right ones.
+    Misused {
+        spec: &'static Spec,
+        usage: UserError,
+    },
+    /// An unknown command, perhaps of another bot.
     Mistaken(UserError),
+}
+
+impl Parsed {
+    /// Whether the message is a command of ours, and so counts as said to the bot.
+    pub(crate) fn is_command(&self) -> bool {
+        matches!(self, Parsed::Command(_) | Parsed::Misused { .. })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,7 +224,15 @@ pub(crate) fn parse(text: &str) -> Parsed {
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Parsed::Talk;
     }
-    match (name.as_str(), rest.trim()) {
+    let spec = SPECS.iter().find(|spec| spec.name == name);
+    match (read(&name, rest.trim()), spec) {
+        (Parsed::Mistaken(usage), Some(spec)) => Parsed::Misused { spec, usage },
+        (parsed, _) => parsed,
+    }
+}
+
+fn read(name: &str, rest: &str) -> Parsed {
+    match (name, rest) {
         ("agent", rest) => agent(rest),
         ("agents", _) => Parsed::Command(Command::Agents),
         ("model", "") => Parsed::Command(Command::Model(ModelWish::Show)),
@@ -638,7 +658,7 @@ mod tests {
     #[test]
     fn a_near_miss_is_suggested() {
         let told = |text| match parse(text) {
-            Parsed::Mistaken(error) => error.to_string(),
+            Parsed::Mistaken(error) | Parsed::Misused { usage: error, .. } => error.to_string(),
             other => panic!("{text} gave {other:?}"),
         };
         insta::assert_snapshot!(told("/agnet rose"), @"There is no command /agnet. Did you mean /agent? /help lists all of them.");

@@ -3,42 +3,49 @@
 use super::{CommandError, Context, Outcome};
 use crate::access::Role;
 use crate::domain::UserError;
-use crate::home::Reload;
+use crate::operations::{Refusal, Reloaded, Reply, Request};
+use crate::records::audit::Actor;
 
 pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> {
     if context.standing.role() != Role::Owner {
         return Err(UserError::new("Only owners can reload the config.").into());
     }
-    let (person, name) = (&context.inbound.origin.person, &context.inbound.person_name);
-    let done = context
-        .services
-        .reload
-        .ask_by(person, name, "/reload")
-        .await;
-    Ok(Outcome::say(told(done)))
+    let by = Actor::of(context.inbound);
+    let done = context.services.operations.run(&by, Request::Reload).await;
+    Ok(Outcome::say(match done {
+        Ok(Reply::Reloaded(reloaded)) => told(&reloaded),
+        Ok(_) => NOTHING_NEW.to_owned(),
+        Err(refusal) => refused(&refusal),
+    }))
 }
 
-fn told(done: Option<Reload>) -> String {
-    match done {
-        None => "I'm stopping, so the config is read at the next start.".into(),
-        Some(Reload::Same) => NOTHING_NEW.into(),
-        Some(Reload::Done { changed, renewed }) if changed.is_empty() && renewed.is_empty() => {
-            NOTHING_NEW.into()
-        }
-        Some(Reload::Done { changed, renewed }) => {
-            let mut told = "The config is reloaded.".to_owned();
-            if !changed.is_empty() {
-                told += &format!(" Changed: {}.", changed.join(", "));
-            }
-            for platform in renewed {
-                told += &format!(" The connection to {platform} is made again.");
-            }
-            told
-        }
-        Some(Reload::Refused(problem)) => format!(
+fn told(
+    Reloaded {
+        changed,
+        reconnected,
+    }: &Reloaded,
+) -> String {
+    if changed.is_empty() && reconnected.is_empty() {
+        return NOTHING_NEW.to_owned();
+    }
+    let mut told = "The config is reloaded.".to_owned();
+    if !changed.is_empty() {
+        told += &format!(" Changed: {}.", changed.join(", "));
+    }
+    for platform in reconnected {
+        told += &format!(" The connection to {platform} is made again.");
+    }
+    told
+}
+
+/// The first line says what became of it, and a report follows.
+fn refused(Refusal { text, .. }: &Refusal) -> String {
+    match text.split_once('\n') {
+        Some((_, report)) => format!(
             "The config has a problem, so nothing changed.\n```\n{}\n```",
-            problem.trim_end()
+            report.trim_end()
         ),
+        None => format!("{}.", super::texts::agent::capital(text)),
     }
 }
 

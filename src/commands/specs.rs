@@ -100,6 +100,15 @@ impl Argument {
     }
 }
 
+impl PartialEq for Spec {
+    /// A name is in the list once.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Spec {}
+
 impl Spec {
     /// A command without arguments, for everyone, with an effect on the place.
     const PLAIN: Spec = Spec {

@@ -8,19 +8,16 @@ use super::{CommandError, Context, model, truth};
 use crate::access::Role;
 use crate::agents::Agent;
 use crate::clock::now_ms;
-use crate::delivery::outbox::{self, Troubles};
 use crate::records::ledger::{self, Spender};
 use crate::records::pauses::{self, Work};
 use crate::records::turn_log::LastTurn;
 use crate::records::view::View;
-use crate::records::{decisions, inbox, journal, summaries, transcript, turn_log};
+use crate::records::{decisions, journal, summaries, transcript, turn_log};
 use crate::storage::StoreError;
-use crate::tenants::health::{self, Patient};
+use crate::tenants::health::Health;
 
 /// How many decisions about waiting messages are told.
 const DECISIONS_SHOWN: u32 = 3;
-
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let services = context.services;
@@ -35,14 +32,14 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
         ));
     }
     lines.push(conversation(context, agent).await?);
-    let queue = services.sessions.queue(&context.inbound.origin);
-    lines.push(texts::work(&queue, now_ms()));
     lines.push(used_today(context).await?);
-    lines.extend(has_read(context).await?);
+    lines.extend(based_on(context).await?);
+    let queue = services.sessions.queue(&context.inbound.origin);
+    let mut parts = vec![lines.join("\n"), texts::work(&queue, now_ms())];
     if context.standing.role() >= Role::Admin {
-        lines.push(format!("\n{}", house(context).await?));
+        parts.push(house(context).await?);
     }
-    Ok(lines.join("\n"))
+    Ok(parts.join("\n\n"))
 }
 
 async fn conversation(context: &Context<'_>, agent: &Agent) -> Result<String, StoreError> {
@@ -79,7 +76,7 @@ async fn used_today(context: &Context<'_>) -> Result<String, StoreError> {
 }
 
 /// Where the words in the prompt of the running or the last turn come from.
-async fn has_read(context: &Context<'_>) -> Result<Option<String>, StoreError> {
+async fn based_on(context: &Context<'_>) -> Result<Option<String>, StoreError> {
     let key = &context.inbound.origin.key;
     let (place, is_private) = (key.clone(), key.is_private());
     let read = move |connection: &Connection| {
@@ -89,55 +86,43 @@ async fn has_read(context: &Context<'_>) -> Result<Option<String>, StoreError> {
     };
     let (running, last) = context.services.db.read(read).await?;
     let alone = is_private.then_some(context.role);
-    Ok(texts::has_read(running, last, alone))
+    Ok(texts::based_on(running, last, alone))
 }
 
 async fn house(context: &Context<'_>) -> Result<String, StoreError> {
     let services = context.services;
-    let (now, place) = (now_ms(), context.inbound.origin.key.clone());
-    let known = context.snapshot.registry.all().iter();
-    let agents: Vec<Patient> = known
-        .map(|agent| Patient {
-            uid: agent.uid,
-            id: agent.id.clone(),
-        })
-        .collect();
-    let (table, running) = (
-        context.snapshot.table.clone(),
-        services.sessions.under_way(),
-    );
+    let overview = services.operations.overview(context.snapshot).await?;
+    let place = context.inbound.origin.key.clone();
     let read = move |connection: &Connection| {
         Ok((
-            turn_log::count_since(connection, now - DAY_MS)?,
-            inbox::count_over_budget(connection, now - DAY_MS)?,
-            outbox::troubles(connection, now)?,
-            inbox::count_broken(connection)?,
             turn_log::last_of(connection, &place)?,
             decisions::latest(connection, &place, DECISIONS_SHOWN)?,
-            health::of(connection, &agents, &table, &running, now)?,
             pauses::get(connection, Work::Background)?,
         ))
     };
-    let ((turns, failed), refused, troubles, unreadable, last, decided, agents, paused) =
-        services.db.read(read).await?;
-    let Troubles {
-        failed: undelivered,
-        kept,
-        waiting,
-        repeated,
-        ..
-    } = troubles;
+    let (last, decided, paused) = services.db.read(read).await?;
+    let (now, troubles) = (now_ms(), overview.troubles);
+    let config = overview.config.filter(|config| config.problem.is_some());
+    let config = config.map(|config| {
+        let read = words::since(&Local, config.read_at, now);
+        texts::broken_config(config.line(), &read)
+    });
+    let label = |health: &Health| truth::label(context, &health.agent);
+    let agents = overview.health.iter();
     Ok(texts::house(&texts::House {
+        config,
         up_ms: now - services.started_at,
         busy: u64::try_from(services.sessions.busy()).unwrap_or(u64::MAX),
-        turns: unsigned(turns),
-        failed: unsigned(failed),
-        over_limit: unsigned(refused),
-        undelivered: unsigned(undelivered),
-        kept: unsigned(kept),
-        slow: unsigned(waiting),
-        repeated: unsigned(repeated),
-        unreadable: unsigned(unreadable),
+        turns: unsigned(overview.turns.all),
+        failed: unsigned(overview.turns.failed),
+        stopped: unsigned(overview.turns.stopped),
+        over_limit: unsigned(overview.over_limit),
+        undelivered: unsigned(troubles.failed),
+        kept: unsigned(troubles.kept),
+        slow: unsigned(troubles.waiting),
+        on_the_way: unsigned(troubles.on_the_way),
+        repeated: unsigned(troubles.repeated),
+        unreadable: unsigned(overview.unreadable),
         paused: paused.map(|by| {
             let name = by.name.unwrap_or(by.id);
             format!("{}, by {name}", words::day(&Local, by.at))
@@ -145,8 +130,7 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
         last: last.map(last_turn),
         lately: decided.into_iter().map(|(what, _)| what).collect(),
         agents: agents
-            .iter()
-            .map(|health| steering::health(&truth::label(context, &health.agent), health))
+            .map(|health| steering::health(&label(health), health))
             .collect(),
     }))
 }

@@ -495,7 +495,7 @@ pub struct Binding {
     pub line: usize,
     pub pattern: Spanned<String>,
     pub agent: Spanned<AgentId>,
-    /// `/agent` is refused here, except for owners.
+    /// `/agent` is refused here, except for owners and admins.
     pub locked: bool,
     /// Overrides `access.require_mention` where this binding decides.
     pub require_mention: Option<bool>,

@@ -25,7 +25,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::channels::{Channel, Health, Pace, Part, Text};
+use crate::channels::{Channel, Health, Pace, Part, Progress, Text};
 use crate::clock::now_ms;
 use crate::domain::{Destination, Inbound, Moved, OutgoingFile, Platform, SessionKey};
 use crate::metrics;
@@ -289,6 +289,15 @@ impl Delivery {
     /// Puts a status reaction on the messages of a turn; `Mark::end` shows the outcome.
     pub fn mark<'a>(&self, messages: impl Iterator<Item = &'a Inbound>) -> Mark {
         Mark::begin(&self.inner, messages)
+    }
+
+    /// Ends the waiting sign on a pressed button.
+    pub(crate) async fn taken(&self, press: &Inbound) {
+        let to = Destination::of(press);
+        if let Some(outlet) = self.inner.outlet_of(to.place()) {
+            // Only a sign, which ends by itself too.
+            drop(outlet.channel.progress(&to, Progress::Taken).await);
+        }
     }
 
     /// Acknowledges a queued message before its turn begins.

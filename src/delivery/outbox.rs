@@ -733,6 +733,8 @@ pub(crate) struct Troubles {
     pub oldest: Option<(String, Option<String>)>,
     /// Rows sent a second time, because the outcome of the first call is unknown.
     pub repeated: i64,
+    /// Rows that wait or are being sent, for however long.
+    pub on_the_way: i64,
 }
 
 pub(crate) fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Troubles> {
@@ -752,6 +754,7 @@ pub(crate) fn troubles(connection: &Connection, now: i64) -> rusqlite::Result<Tr
         oldest: connection
             .query_row(&oldest, [since], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?,
+        on_the_way: count("SELECT count(*) FROM outbox WHERE state IN ('waiting', 'sending')")?,
         repeated: count("SELECT count(*) FROM outbox WHERE repeated = 1")?,
     })
 }

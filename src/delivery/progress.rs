@@ -84,9 +84,9 @@ impl ProgressHandle {
     }
 }
 
-/// Where delivery is off, nothing of an answer is shown. Neither is where that cannot be looked up.
+/// Where delivery is off, nothing of an answer is shown, and no sign of it. Neither is where that cannot be looked up.
 /// In the terminal delivery is always on.
-async fn is_wanted(inner: &Inner, place: &SessionKey) -> bool {
+pub(super) async fn is_wanted(inner: &Inner, place: &SessionKey) -> bool {
     if matches!(place, SessionKey::Local { .. }) {
         return true;
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+use super::progress::is_wanted;
 use super::{Inner, Outlet};
 use crate::channels::{Outcome, Progress, SendError};
 use crate::domain::{Destination, Inbound, MessageId};
@@ -63,7 +64,8 @@ impl Mark {
             let inner = self.inner.clone();
             self.inner.tasks.spawn(async move {
                 let is_marked = begun.await.is_ok_and(|shown| shown == Shown::Yes);
-                if is_marked || outcome == Outcome::Failed {
+                let is_told = outcome == Outcome::Failed && is_wanted(&inner, to.place()).await;
+                if is_marked || is_told {
                     end(&inner, &to, &message, outcome).await;
                 }
             });
@@ -76,12 +78,13 @@ pub(super) fn notice(inner: &Arc<Inner>, inbound: &Inbound) {
     let (to, message) = (Destination::of(inbound), inbound.message.clone());
     let shown = inner.clone();
     inner.tasks.spawn(async move {
-        let Some(outlet) = shown
-            .outlet_of(to.place())
-            .filter(|outlet| has_room(outlet, &to))
-        else {
+        let outlet = shown.outlet_of(to.place());
+        let Some(outlet) = outlet.filter(|outlet| has_room(outlet, &to)) else {
             return;
         };
+        if !is_wanted(&shown, to.place()).await {
+            return;
+        }
         let progress = if outlet.channel.abilities().reactions {
             Progress::Begun(&message)
         } else {
@@ -98,6 +101,9 @@ async fn begin(inner: Arc<Inner>, to: Destination, message: MessageId) -> Shown 
     else {
         return Shown::No;
     };
+    if !is_wanted(&inner, to.place()).await {
+        return Shown::No;
+    }
     show(&inner, &outlet, &to, Progress::Begun(&message)).await
 }
 

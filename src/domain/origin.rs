@@ -19,6 +19,9 @@ pub struct Origin {
     /// The topic's or thread's name, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The group's name, where the message came with it. Learned, and not stored with the message.
+    #[serde(skip)]
+    pub group: Option<String>,
     /// The group's id before the change to a supergroup; bindings with the old id still count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formerly: Option<ChatId>,
@@ -36,6 +39,7 @@ impl Origin {
             server: None,
             category: None,
             name: None,
+            group: None,
             formerly: None,
             tags: Vec::new(),
         }

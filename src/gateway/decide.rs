@@ -8,6 +8,7 @@ use super::person_pace::{Pace, Sent};
 use super::replies::{self, Closed};
 use crate::access::{self, Role, Standing, Verdict, people};
 use crate::answering::{Answer, Question, Told, who_answers};
+use crate::commands::texts::help;
 use crate::commands::texts::place::is_for;
 use crate::commands::{self, Command, CommandError, Context, Parsed};
 use crate::config::Access;
@@ -157,7 +158,7 @@ impl<'a> Case<'a> {
             snapshot,
             inbound,
             from_chat: state.router.settings(visit).await?,
-            is_command: matches!(parsed, Parsed::Command(_)),
+            is_command: parsed.is_command(),
         })
     }
 
@@ -289,10 +290,18 @@ async fn act(
             agent.counts.routed(context.route.rule.rank().as_str());
             submit(state, in_hand, context.route).await
         }
-        Parsed::Command(_) | Parsed::Mistaken(_) if is_note => {
+        Parsed::Command(_) | Parsed::Misused { .. } | Parsed::Mistaken(_) if is_note => {
             replies::close(state, id, Closing::Done, "an edited command").await
         }
         Parsed::Command(command) => carry_out(state, in_hand, command, context).await,
+        Parsed::Misused { spec, usage } => {
+            let told = match context.standing.role() < spec.least {
+                true => help::not_your_command(spec.name, spec.least),
+                false => usage.to_string(),
+            };
+            let closing = refused("a command without its arguments");
+            replies::reply(state, &in_hand.accepted, &told, closing).await
+        }
         Parsed::Mistaken(error) => {
             let closing = refused("no such command");
             replies::reply(state, &in_hand.accepted, &error.to_string(), closing).await
@@ -456,7 +465,7 @@ impl GatewayState {
             snapshot: &snapshot,
             inbound,
             from_chat: FromChat::default(),
-            is_command: matches!(commands::parse(&inbound.text), Parsed::Command(_)),
+            is_command: commands::parse(&inbound.text).is_command(),
         };
         inbound.extras.note.is_none() && is_answered(case.answer(&standing).verdict)
     }

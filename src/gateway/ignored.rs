@@ -4,6 +4,9 @@ use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
 
+use crate::access;
+use crate::commands::texts::place as texts;
+use crate::commands::texts::words::kind;
 use crate::console::{self, Person, Place};
 use crate::domain::{Inbound, SessionKey};
 
@@ -24,7 +27,8 @@ impl Ignored {
         if inbound.extras.note.is_none()
             && self.is_news(&inbound.origin.key, reason, Instant::now())
         {
-            console::ignored(&Person::of(inbound), &Place::of(inbound), reason);
+            let told = in_words(reason, &inbound.origin.key);
+            console::ignored(&Person::of(inbound), &Place::of(inbound), &told);
         }
     }
 
@@ -46,6 +50,15 @@ impl Ignored {
             self.told.insert(key, now);
         }
         is_news
+    }
+}
+
+/// The reason in the words of `/agent why` and `route explain`.
+fn in_words(reason: &'static str, place: &SessionKey) -> String {
+    match reason {
+        access::PLACE_CLOSED => texts::place_closed(&format!("this {}", kind(place))),
+        access::NOT_ADDRESSED => texts::NOT_ADDRESSED.to_owned(),
+        reason => reason.to_owned(),
     }
 }
 

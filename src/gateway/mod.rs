@@ -176,8 +176,8 @@ impl GatewayState {
                 sessions,
                 home: home.path().to_owned(),
                 reload,
-                operations,
                 started_at: now_ms(),
+                operations,
             },
         }
     }

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use super::platforms::Listening;
 use super::{Gateway, GatewayState};
+use crate::channels::Hearing;
 use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::home::Snapshot;
@@ -52,9 +53,7 @@ impl Monitor {
         if !self.store_answers().await {
             troubles.push(self.trouble_of_store());
         }
-        let silent = self.state.delivery.health();
-        let silent = silent.iter().filter(|(_, answers)| !answers);
-        troubles.extend(silent.map(|(platform, _)| format!("{platform} does not answer")));
+        troubles.extend(self.silent_platforms());
         let config = &self.state.services.snapshots.current().config;
         let wanted = usize::from(config.telegram.is_some()) + usize::from(config.discord.is_some());
         let listening = self.listening.borrow();
@@ -63,6 +62,18 @@ impl Monitor {
             troubles.extend(listening.ended.clone());
         }
         troubles
+    }
+
+    /// Platforms that do not take our calls, or whose messages do not reach us: on Discord these are
+    /// two connections.
+    fn silent_platforms(&self) -> Vec<String> {
+        let channels = self.state.delivery.channels();
+        let silent = channels.iter().filter_map(|channel| {
+            let (platform, health) = (channel.abilities().platform, channel.health()?);
+            let is_deaf = matches!(health.hearing(), Hearing::Deaf { .. });
+            (is_deaf || !health.answers()).then(|| format!("{platform} does not answer"))
+        });
+        silent.collect()
     }
 
     fn trouble_of_store(&self) -> String {

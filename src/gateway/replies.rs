@@ -47,11 +47,16 @@ pub(super) async fn reply(
     let id = accepted.id;
     let close =
         move |tx: &Transaction<'_>, now| inbox::close(tx, id, closed.closing, closed.outcome, now);
+    let text = Text {
+        // Nobody else needs to know what a press was refused for.
+        is_for_asker_alone: accepted.inbound.extras.pressed.is_some(),
+        ..Text::plain(text)
+    };
     say(
         state,
         &accepted.inbound,
         closed.kind,
-        &Text::plain(text),
+        &text,
         Some(id),
         close,
     )
@@ -95,6 +100,9 @@ pub(super) async fn carry_out(
             )
             .await?;
         }
+    }
+    if accepted.inbound.extras.pressed.is_some() {
+        state.delivery.taken(&accepted.inbound).await;
     }
     if let Some(put_out) = put_out {
         let by = Person::of(&accepted.inbound);

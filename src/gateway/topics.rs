@@ -60,7 +60,9 @@ pub(super) async fn open_places(
 /// The origin of an arrival with a name.
 fn named(arrival: &Arrival) -> Option<Cow<'_, Origin>> {
     match arrival {
-        Arrival::Message(inbound) if inbound.origin.name.is_some() => {
+        Arrival::Message(inbound)
+            if inbound.origin.name.is_some() || inbound.origin.group.is_some() =>
+        {
             Some(Cow::Borrowed(&inbound.origin))
         }
         Arrival::TopicMade(made) => Some(Cow::Borrowed(&made.origin)),

@@ -4,6 +4,7 @@ use rusqlite::Transaction;
 use serde::{Deserialize, Serialize};
 
 use super::{Operations, Refusal};
+use crate::agents::memory::Forgetting;
 use crate::agents::{Memories, Reader};
 use crate::clock::now_ms;
 use crate::domain::AgentId;
@@ -55,11 +56,7 @@ pub(super) async fn run(
         )));
     }
     let (by, owner) = (actor.clone(), agent.id.clone());
-    let write = move |tx: &Transaction<'_>| {
-        forgetting.write(tx)?;
-        let change = Change::new(Action::Forget).of(&owner).about(id);
-        audit::note(tx, &by, &change, now_ms())
-    };
+    let write = move |tx: &Transaction<'_>| forget(tx, &by, (&owner, id), &forgetting, now_ms());
     operations.db.write(write).await?;
     match &operations.live {
         Some(live) => (live.words_are_gone)(),
@@ -72,4 +69,17 @@ pub(super) async fn run(
         agent: agent.id.clone(),
         id,
     })
+}
+
+/// Deletes a memory. The audit has its number and none of its words.
+pub(crate) fn forget(
+    tx: &Transaction<'_>,
+    by: &Actor,
+    (agent, id): (&AgentId, i64),
+    forgetting: &Forgetting,
+    now: i64,
+) -> rusqlite::Result<()> {
+    forgetting.write(tx)?;
+    let change = Change::new(Action::Forget).of(agent).about(id);
+    audit::note(tx, by, &change, now)
 }

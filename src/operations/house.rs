@@ -67,7 +67,8 @@ impl House {
         let resolved =
             routing::resolve(&self.table, pins::from_chat(connection, &place.key)?, visit);
         let rule = resolved.route.rule.to_string();
-        let last = match is_known_by_its_key(&resolved, &place.key) {
+        let is_sure = is_known_by_its_key(&resolved, &place.key);
+        let last = match is_sure {
             true => None,
             false => sessions::last_turn(connection, place.id)?,
         };
@@ -78,6 +79,7 @@ impl House {
             agent,
             rule,
             resolved,
+            is_sure,
         })
     }
 }
@@ -89,6 +91,8 @@ pub(crate) struct Holder {
     /// The deciding rule in words.
     pub(crate) rule: String,
     pub(crate) resolved: Resolved,
+    /// The key of the place tells all that the rules ask for.
+    pub(crate) is_sure: bool,
 }
 
 /// Bindings for a server, a category or a tag need facts that come with each message. Where no

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Operations, Refusal};
 use crate::clock::now_ms;
-use crate::delivery::undelivered::{self, When, Which};
+use crate::delivery::undelivered::{self, Undelivered, When, Which};
 use crate::records::audit::{self, Action, Actor, Change};
 
 /// Messages that are sent again.
@@ -33,11 +33,7 @@ pub(super) async fn retry(
         let rows = undelivered::list(tx, &which)?;
         // Where delivery is off, messages are kept until it is switched on again.
         let (kept, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_kept);
-        undelivered::retry(tx, &rows, when, now_ms())?;
-        if !rows.is_empty() {
-            let change = Change::new(Action::Retry).about(counted(rows.len()));
-            audit::note(tx, &by, &change, now_ms())?;
-        }
+        resend(tx, &by, &rows, when, now_ms())?;
         Ok((rows, kept.len()))
     };
     let (rows, kept) = operations.db.write(write).await?;
@@ -56,6 +52,22 @@ pub(super) async fn retry(
         count: rows.len(),
         at_once: operations.live.is_some(),
     })
+}
+
+/// Puts messages back into the outbox.
+pub(crate) fn resend(
+    tx: &Transaction<'_>,
+    by: &Actor,
+    rows: &[Undelivered],
+    when: When,
+    now: i64,
+) -> rusqlite::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    undelivered::retry(tx, rows, when, now)?;
+    let change = Change::new(Action::Retry).about(counted(rows.len()));
+    audit::note(tx, by, &change, now)
 }
 
 /// Deletes messages for good, and tells how many.

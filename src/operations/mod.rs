@@ -16,11 +16,12 @@ pub(crate) mod known_people;
 mod letters;
 pub(crate) mod named;
 pub(crate) mod names;
+mod overview;
 pub(crate) mod people;
 pub(crate) mod places;
 mod pulse;
 mod reload;
-pub(crate) mod session_changes;
+mod session_changes;
 pub(crate) mod session_list;
 pub(crate) mod session_state;
 pub(crate) mod socket;
@@ -52,11 +53,13 @@ use diagnosis::Diagnosis;
 use terminal::{FromTerminal, Scene, ToTerminal, Visitor};
 
 pub(crate) use agents::{AgentReply, AgentRequest, take_effect};
-pub(crate) use forgetting::Forgotten;
-pub(crate) use letters::Retried;
+pub(crate) use forgetting::{Forgotten, forget};
+pub(crate) use letters::{Retried, resend};
+pub(crate) use overview::Overview;
 pub(crate) use places::Given;
 pub(crate) use pulse::Pulse;
 pub(crate) use reload::Reloaded;
+pub(crate) use session_changes::{Forked, MovedTo, Renewed};
 pub(crate) use status::{
     AgentState, Condition, ErrorSeen, GatewayState, Link, PlatformState, Status, status,
 };
@@ -81,6 +84,20 @@ pub(crate) enum Request {
     /// Begins a new conversation.
     New {
         place: SessionKey,
+    },
+    /// The same, where there is a conversation.
+    Renew {
+        place: SessionKey,
+    },
+    /// Copies a conversation to the terminal.
+    Fork {
+        from: SessionKey,
+        to: Option<SessionKey>,
+    },
+    /// Moves a conversation to another place.
+    Move {
+        from: SessionKey,
+        to: SessionKey,
     },
     /// Stops turns, in a place or everywhere.
     Stop {
@@ -131,6 +148,9 @@ impl Request {
             Request::Pin { .. }
             | Request::Unpin { .. }
             | Request::New { .. }
+            | Request::Renew { .. }
+            | Request::Fork { .. }
+            | Request::Move { .. }
             | Request::Clear { .. }
             | Request::Forget { .. } => false,
         }
@@ -154,6 +174,9 @@ pub(crate) enum Reply {
     Agent(Box<AgentReply>),
     Given(Given),
     BegunAnew,
+    Renewed(Renewed),
+    Forked(Box<Forked>),
+    Moved(Box<MovedTo>),
     Ended(Ended),
     Queue(Vec<Listed>),
     Forgotten(Forgotten),
@@ -285,6 +308,18 @@ impl Operations {
             Request::New { place } => {
                 places::start_anew(self, actor, &place).await?;
                 Ok(Reply::BegunAnew)
+            }
+            Request::Renew { place } => {
+                let renewed = session_changes::renew(self, actor, place).await;
+                renewed.map(Reply::Renewed)
+            }
+            Request::Fork { from, to } => {
+                let forked = session_changes::fork(self, actor, from, to).await?;
+                Ok(Reply::Forked(Box::new(forked)))
+            }
+            Request::Move { from, to } => {
+                let moved = session_changes::move_to(self, actor, from, to).await?;
+                Ok(Reply::Moved(Box::new(moved)))
             }
             Request::Stop { place } => {
                 let ended = work::stop(self, actor, place.as_ref()).await;

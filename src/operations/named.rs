@@ -3,10 +3,10 @@
 use std::fmt;
 
 use chrono::{DateTime, Local, SecondsFormat};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A person, place or agent. The name is absent where nobody ever told one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Named {
     pub(crate) id: String,
     pub(crate) name: Option<String>,

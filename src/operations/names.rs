@@ -65,6 +65,12 @@ impl Names {
         Named::new(key, name)
     }
 
+    /// `Family/Garden`, for a topic of a group whose names are both known.
+    pub(crate) fn path(&self, key: &SessionKey) -> Option<String> {
+        let (group, own) = (self.places.get(&key.whole_group()?)?, self.place(key).name?);
+        (key.whole_group().as_ref() != Some(key)).then(|| format!("{group}/{own}"))
+    }
+
     /// The person with this id, or the only one with this name.
     pub(crate) fn find_person(&self, word: &str) -> Result<PersonId, NoPerson> {
         if let Ok(id) = word.parse() {
@@ -106,7 +112,7 @@ impl Names {
 /// Why no person is meant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoPerson {
-    #[error("nobody is called `{word}`{}; an id looks like telegram:12345678", near.as_ref().map(|near| format!(". Did you mean {near}?")).unwrap_or_default())]
+    #[error("nobody is called `{word}`.{} An id looks like telegram:12345678", near.as_ref().map(|near| format!(" Did you mean {near}?")).unwrap_or_default())]
     Unknown { word: String, near: Option<String> },
     #[error("several people are called `{word}`: {}", ids.join(", "))]
     Several { word: String, ids: Vec<String> },

@@ -65,13 +65,13 @@ pub(super) async fn pin(
         agent: agent.id.clone(),
         once: false,
         set_by: local::person(),
-        set_by_name: None,
+        set_by_name: name_of(actor),
         set_at: now_ms(),
         until: None,
     };
     let opens = given.opened.then(|| Opened {
         by: local::person(),
-        by_name: None,
+        by_name: name_of(actor),
         at: now_ms(),
     });
     let (by, written, uid) = (actor.clone(), given.clone(), agent.uid);
@@ -83,6 +83,15 @@ pub(super) async fn pin(
     operations.db.write(write).await?;
     operations.pin_changed(&place);
     Ok(given)
+}
+
+/// What the people of a place read about the operator.
+fn name_of(actor: &Actor) -> Option<String> {
+    match actor {
+        Actor::Cli { login } => Some(format!("{login} at the command line")),
+        Actor::Person { name, .. } => Some(name.clone()),
+        Actor::Config | Actor::Gateway => None,
+    }
 }
 
 /// Takes the pin of a place back, so that the config decides. The place stays open.

@@ -55,6 +55,7 @@ pub(super) async fn run(operations: &Operations, actor: &Actor) -> Result<Reload
 fn cause(actor: &Actor) -> String {
     match actor {
         Actor::Cli { login } => format!("parlor reload by {login}"),
+        Actor::Person { id, .. } => format!("/reload by {id}"),
         _ => "parlor reload".to_owned(),
     }
 }

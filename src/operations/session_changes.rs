@@ -1,18 +1,18 @@
 //! Changes of sessions: a conversation begun anew, copied to the terminal, or moved to another
 //! place. Each is one transaction with its entry in the audit.
 //!
-//! A running gateway remembers pins and chosen models. A change of those is refused beside a gateway
-//! of another process. The gateway itself may call the same functions, and then forgets what it
-//! remembers about the places of the result.
+//! A running gateway makes the changes itself, and then forgets what it remembers about the places.
 
 use rusqlite::{Connection, Transaction};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::house::House;
 use super::named::Named;
+use super::{Operations, Refusal};
 use crate::access::Standing;
 use crate::agents::agent_rows;
 use crate::channels::local;
+use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::domain::{AgentId, LocalName, Origin, SessionKey};
 use crate::records::audit::{self, Action, Actor, Change};
@@ -20,42 +20,31 @@ use crate::records::sessions::{self, Used};
 use crate::records::{model_overrides, transcript};
 use crate::routing::places::Twin;
 use crate::routing::{Pin, Visit, pins, places};
-use crate::storage::{Db, StoreError};
 
 /// The room of the terminal that forks go to.
 const FORK_ROOM: &str = "home";
 /// Names that are tried for a fork.
 const MOST_NAMES: u32 = 1000;
 
-/// The process that makes the change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Maker {
-    /// The gateway itself, or a process while no gateway runs.
-    Alone,
-    /// Another process beside a running gateway.
-    BesideGateway,
-}
-
-/// Who changes, from where, and when.
+/// Who changes, and when.
 #[derive(Debug, Clone)]
-pub(crate) struct By {
-    pub(crate) actor: Actor,
-    pub(crate) maker: Maker,
-    pub(crate) now: i64,
+struct By {
+    actor: Actor,
+    now: i64,
 }
 
-/// Why nothing was changed, for people.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ChangeError {
-    #[error("{0}")]
-    Store(#[from] StoreError),
-    #[error("{0}")]
-    Refused(#[from] Refused),
+impl By {
+    fn now(actor: &Actor) -> Self {
+        By {
+            actor: actor.clone(),
+            now: now_ms(),
+        }
+    }
 }
 
 /// A change that cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+enum Refused {
     #[error("nothing was ever said in {0}")]
     Unused(SessionKey),
     #[error("there is no conversation in {0} since the last /new")]
@@ -70,10 +59,6 @@ pub(crate) enum Refused {
         "a message in {0} is still being answered; try again when it is done, or stop it there with /stop"
     )]
     Busy(SessionKey),
-    #[error(
-        "a gateway is running, and it remembers the agent or the model that was chosen in {0}; stop the gateway first, or use /new or /agent in the place itself"
-    )]
-    Remembered(SessionKey),
     #[error("{0} is a place of the gateway's own; only places of people can be changed")]
     Internal(SessionKey),
     #[error("{0} is the same place")]
@@ -86,10 +71,16 @@ pub(crate) enum Refused {
     Closed { agent: AgentId, reason: String },
 }
 
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        Refusal::failed(refused.to_string())
+    }
+}
+
 type Changed<T> = rusqlite::Result<Result<T, Refused>>;
 
 /// A conversation that was begun anew.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Renewed {
     pub(crate) place: Named,
     /// The number of the new conversation.
@@ -101,7 +92,7 @@ pub(crate) struct Renewed {
 }
 
 /// A conversation that was copied.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Forked {
     pub(crate) from: Named,
     pub(crate) to: Named,
@@ -114,7 +105,7 @@ pub(crate) struct Forked {
 }
 
 /// A conversation that was moved.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MovedTo {
     pub(crate) from: Named,
     pub(crate) to: Named,
@@ -126,41 +117,63 @@ pub(crate) struct MovedTo {
 }
 
 /// Begins a new conversation, as /new does.
-pub(crate) async fn renew(
-    db: &Db,
-    house: &House,
+pub(super) async fn renew(
+    operations: &Operations,
+    actor: &Actor,
     place: SessionKey,
-    by: By,
-) -> Result<Renewed, ChangeError> {
-    let house = house.clone();
-    let write = move |tx: &Transaction<'_>| renewed(tx, &house, &place, &by);
-    Ok(db.write(write).await??)
+) -> Result<Renewed, Refusal> {
+    let (house, by, key) = (house(operations).await?, By::now(actor), place.clone());
+    let write = move |tx: &Transaction<'_>| renewed(tx, &house, &key, &by);
+    let renewed = operations.db.write(write).await??;
+    follow(operations, &[&place]);
+    Ok(renewed)
 }
 
 /// Copies a conversation to a place of the terminal, where the same agent goes on with it.
-pub(crate) async fn fork(
-    db: &Db,
-    house: &House,
+pub(super) async fn fork(
+    operations: &Operations,
+    actor: &Actor,
     from: SessionKey,
     to: Option<SessionKey>,
-    by: By,
-) -> Result<Forked, ChangeError> {
-    let house = house.clone();
+) -> Result<Forked, Refusal> {
+    let (house, by) = (house(operations).await?, By::now(actor));
     let write = move |tx: &Transaction<'_>| forked(tx, &house, &from, to, &by);
-    Ok(db.write(write).await??)
+    let forked = operations.db.write(write).await??;
+    if let Ok(place) = forked.to.id.parse() {
+        follow(operations, &[&place]);
+    }
+    Ok(forked)
 }
 
 /// Moves everything said in a place to another, with its pin and its model.
-pub(crate) async fn move_to(
-    db: &Db,
-    house: &House,
+pub(super) async fn move_to(
+    operations: &Operations,
+    actor: &Actor,
     from: SessionKey,
     to: SessionKey,
-    by: By,
-) -> Result<MovedTo, ChangeError> {
-    let house = house.clone();
-    let write = move |tx: &Transaction<'_>| moved(tx, &house, &from, &to, &by);
-    Ok(db.write(write).await??)
+) -> Result<MovedTo, Refusal> {
+    let (house, by) = (house(operations).await?, By::now(actor));
+    let (old, new) = (from.clone(), to.clone());
+    let write = move |tx: &Transaction<'_>| moved(tx, &house, &old, &new, &by);
+    let moved = operations.db.write(write).await??;
+    follow(operations, &[&from, &to]);
+    Ok(moved)
+}
+
+async fn house(operations: &Operations) -> Result<House, Refusal> {
+    let snapshot = operations.snapshot().await?;
+    let (config, table) = (snapshot.config.clone(), snapshot.table.clone());
+    Ok(House::load(&operations.db, config, table).await?)
+}
+
+/// Has a running gateway look up anew what was set in these places.
+fn follow(operations: &Operations, places: &[&SessionKey]) {
+    let Some(live) = &operations.live else { return };
+    for place in places {
+        live.pins.changed(place);
+        live.sessions.model_changed(place);
+    }
+    live.sessions.agent_changed();
 }
 
 fn renewed(tx: &Transaction<'_>, house: &House, key: &SessionKey, by: &By) -> Changed<Renewed> {
@@ -173,9 +186,6 @@ fn renewed(tx: &Transaction<'_>, house: &House, key: &SessionKey, by: &By) -> Ch
         return Ok(Err(Refused::Empty(key.clone())));
     }
     let model = model_overrides::load(tx, key)?;
-    if model.is_some() && by.maker == Maker::BesideGateway {
-        return Ok(Err(Refused::Remembered(key.clone())));
-    }
     model_overrides::clear(tx, key)?;
     transcript::start_anew(tx, key, by.now)?;
     let conversation = place.conversation + 1;
@@ -275,9 +285,6 @@ fn moved(
         if sessions::is_busy(tx, place.id)? {
             return Ok(Err(Refused::Busy(place.key.clone())));
         }
-    }
-    if by.maker == Maker::BesideGateway && sessions::has_settings(tx, old.id)? {
-        return Ok(Err(Refused::Remembered(from.clone())));
     }
     let twin = Twin {
         old: old.id,

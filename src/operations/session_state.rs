@@ -20,6 +20,9 @@ pub(crate) struct SessionState {
     pub(crate) agent: Named,
     /// The rule that gives the place to the agent.
     pub(crate) rule: String,
+    /// Nothing but the key of the place decides.
+    #[serde(skip)]
+    pub(crate) is_sure: bool,
     /// `/agent` is for owners and admins here.
     pub(crate) locked: bool,
     /// Set by the binding; absent: as `access.require_mention` says.
@@ -114,6 +117,7 @@ pub(crate) fn state(
         place: house.names.place(key),
         agent: house.agent(&holder.agent),
         rule: holder.rule.clone(),
+        is_sure: holder.is_sure,
         locked: resolved.route.locked,
         require_mention: resolved.route.require_mention,
         pin: pin.map(|pin| PinState {

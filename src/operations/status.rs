@@ -1,6 +1,5 @@
 //! The state of the house: platforms, agents, work, money, config, errors.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -8,17 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::budgets::{self, Account, Holder};
 use super::work::{self, Listed, ListedStage};
-use super::{Live, Operations, Refusal};
+use super::{Live, Operations, Overview, Refusal};
 use crate::agents::Agent;
 use crate::channels::Hearing;
 use crate::clock::now_ms;
 use crate::config::Money;
-use crate::delivery::outbox;
 use crate::domain::{AgentId, Platform, SessionKey};
 use crate::records::ledger::{self, Spender};
 use crate::records::pauses::{self, Work};
 use crate::records::turn_log;
-use crate::tenants::health::{self, Health, Patient, State};
+use crate::tenants::health::{Health, State};
 use crate::turn::budget::Span;
 
 /// How many of the newest errors are shown.
@@ -82,6 +80,15 @@ pub(crate) struct ConfigState {
     pub(crate) problem: Option<String>,
 }
 
+impl ConfigState {
+    /// The line of the first problem, as the report points at it.
+    pub(crate) fn line(&self) -> Option<u32> {
+        let (_, place) = self.problem.as_ref()?.split_once("config.toml:")?;
+        let digits: String = place.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    }
+}
+
 /// Whether an agent answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -110,6 +117,8 @@ pub(crate) struct AgentState {
     pub(crate) condition: Condition,
     pub(crate) tokens_today: u64,
     pub(crate) cost_today: Money,
+    /// A model without a price was used, so the cost is not all.
+    pub(crate) unpriced_today: bool,
     pub(crate) tokens_per_day: Option<u64>,
     pub(crate) cost_per_day: Option<Money>,
     /// A limit of the day or the month has nothing left.
@@ -124,6 +133,8 @@ pub(crate) struct Letters {
     /// Waiting for more than a minute.
     pub(crate) slow: i64,
     pub(crate) failed: i64,
+    /// Where delivery is off.
+    pub(crate) kept: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,20 +169,13 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
     let snapshot = operations.snapshot().await?;
     let agents: Vec<_> = snapshot.registry.all().to_vec();
     let running = work.clone();
-    let patients: Vec<Patient> = agents
-        .iter()
-        .map(|agent| Patient {
-            uid: agent.uid,
-            id: agent.id.clone(),
-        })
-        .collect();
-    let live = operations.live.as_ref();
-    let under_way = live.map_or_else(HashMap::new, |live| live.sessions.under_way());
-    let (table, config) = (snapshot.table.clone(), snapshot.config.clone());
+    let Overview {
+        troubles, health, ..
+    } = operations.overview(&snapshot).await?;
+    let config = snapshot.config.clone();
     let read = move |connection: &Connection| {
         let limits = budgets::of_house(connection, &config, now)?;
         let paused = pauses::get(connection, Work::Background)?;
-        let health = health::of(connection, &patients, &table, &under_way, now)?;
         let state = |agent: &Arc<Agent>| {
             let spent = ledger::today(connection, &Spender::Agent(agent.uid), now)?;
             let own = || {
@@ -188,6 +192,7 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
                 condition: Condition::of(&health, &agent.id),
                 tokens_today: spent.tokens,
                 cost_today: spent.cost,
+                unpriced_today: ledger::has_unpriced(connection, agent.uid, now)?,
                 tokens_per_day: today.and_then(|today| today.caps.tokens),
                 cost_per_day: today.and_then(|today| today.caps.cost),
                 is_over: own().any(Account::is_over),
@@ -199,14 +204,9 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
             .map(state)
             .collect::<rusqlite::Result<Vec<_>>>()?;
         let errors = errors(connection, &agents, now)?;
-        let troubles = outbox::troubles(connection, now)?;
-        let letters = Letters {
-            slow: troubles.waiting,
-            failed: troubles.failed,
-        };
-        Ok((states, limits, paused, errors, letters))
+        Ok((states, limits, paused, errors))
     };
-    let (agents, limits, paused, errors, letters) = operations.db.read(read).await?;
+    let (agents, limits, paused, errors) = operations.db.read(read).await?;
     Ok(Status {
         at: now,
         gateway,
@@ -214,7 +214,11 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
         limits,
         paused: paused.map(|by| (by.at, by.name.unwrap_or(by.id))),
         work,
-        letters,
+        letters: Letters {
+            slow: troubles.waiting,
+            failed: troubles.failed,
+            kept: troubles.kept,
+        },
         errors,
     })
 }
@@ -260,18 +264,23 @@ fn gateway(operations: &Operations, live: &Live) -> GatewayState {
             reason,
         }
     });
-    let seen = live.pulse.config();
-    let on_disk = std::fs::read_to_string(operations.home.join("config.toml"));
-    let on_disk: Option<toml::Table> = on_disk.ok().and_then(|text| text.parse().ok());
     GatewayState {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         started_at: live.started_at,
         platforms: platforms.collect(),
-        config: ConfigState {
-            read_at: seen.read_at,
-            differs: on_disk != seen.text,
-            problem: seen.problem,
-        },
+        config: config(operations, live),
+    }
+}
+
+/// The running config beside the file.
+pub(super) fn config(operations: &Operations, live: &Live) -> ConfigState {
+    let seen = live.pulse.config();
+    let on_disk = std::fs::read_to_string(operations.home.join("config.toml"));
+    let on_disk: Option<toml::Table> = on_disk.ok().and_then(|text| text.parse().ok());
+    ConfigState {
+        read_at: seen.read_at,
+        differs: on_disk != seen.text,
+        problem: seen.problem,
     }
 }

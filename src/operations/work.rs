@@ -1,26 +1,29 @@
 //! The turns under way and the messages that wait: shown, stopped, dropped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Serialize};
 
+use super::house::House;
 use super::{Live, Operations, Refusal, texts};
 use crate::channels::Text;
 use crate::clock::now_ms;
 use crate::delivery::Kind;
 use crate::delivery::outbox::{self, Source};
-use crate::domain::{AgentId, Destination, SessionKey};
+use crate::domain::{AgentId, AgentUid, Destination, SessionKey};
 use crate::lanes::{Stage, Work};
 use crate::records::audit::{self, Action, Actor, Change};
-use crate::records::{decisions, inbox, journal};
+use crate::records::{agent_pauses, decisions, inbox, journal, sessions};
 
 /// A turn or a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Listed {
     pub(crate) place: SessionKey,
-    /// None before the agent is chosen.
+    /// The agent that answers, or that would answer now.
     pub(crate) agent: Option<AgentId>,
+    /// The agent is paused.
+    pub(crate) paused: bool,
     /// The name of the person who asked.
     pub(crate) by: String,
     pub(crate) stage: ListedStage,
@@ -67,10 +70,47 @@ pub(super) async fn queue(
             .collect(),
     };
     listed.retain(|row| place.is_none_or(|place| row.place.is_in(place)));
+    let mut listed = with_agents(operations, listed).await?;
     listed.sort_by(|one, other| {
         (&one.place, one.stage, one.since).cmp(&(&other.place, other.stage, other.since))
     });
     Ok(listed)
+}
+
+/// Gives messages that wait the agent of their place.
+async fn with_agents(
+    operations: &Operations,
+    mut listed: Vec<Listed>,
+) -> Result<Vec<Listed>, Refusal> {
+    if listed.is_empty() {
+        return Ok(listed);
+    }
+    let snapshot = operations.snapshot().await?;
+    let (config, table) = (snapshot.config.clone(), snapshot.table.clone());
+    let house = House::load(&operations.db, config, table).await?;
+    let read = move |connection: &Connection| {
+        let paused = agent_pauses::all(connection)?;
+        let paused: Vec<AgentId> = paused
+            .keys()
+            .filter_map(|uid| house.agent_of(*uid).cloned())
+            .collect();
+        for row in &mut listed {
+            if row.agent.is_none()
+                && let Some(place) = sessions::of(connection, &row.place)?
+            {
+                row.agent = Some(house.holder(connection, &place)?.agent);
+            }
+            row.paused = row.agent.as_ref().is_some_and(|id| paused.contains(id));
+        }
+        Ok(listed)
+    };
+    Ok(operations.db.read(read).await?)
+}
+
+/// The number of turns under way by agent; none where no gateway runs.
+pub(super) fn under_way(operations: &Operations) -> HashMap<AgentUid, usize> {
+    let live = operations.live.as_ref();
+    live.map_or_else(HashMap::new, |live| live.sessions.under_way())
 }
 
 fn listed(live: &Live, work: &Work) -> Listed {
@@ -79,6 +119,7 @@ fn listed(live: &Live, work: &Work) -> Listed {
     Listed {
         place: work.place.clone(),
         agent: agent.map(|agent| agent.id.clone()),
+        paused: false,
         by: work.item.by.clone(),
         stage: match work.stage {
             Stage::Runs => ListedStage::Running,
@@ -99,6 +140,7 @@ async fn waiting(operations: &Operations) -> Result<Vec<(i64, Listed)>, Refusal>
         let listed = Listed {
             place: inbound.origin.key,
             agent: None,
+            paused: false,
             by: inbound.person_name,
             stage: ListedStage::Waiting,
             since: inbound.sent_at,

@@ -141,6 +141,7 @@ pub(crate) fn insert<'a>(
                 if let Some(name) = &inbound.origin.name {
                     learn(&mut stored, &inbound.origin.key, name)?;
                 }
+                learn_group(tx, inbound, &may_learn, now)?;
                 if insert_message(tx, platform, inbound, now)? {
                     stored
                         .accepted
@@ -160,6 +161,23 @@ pub(crate) fn insert<'a>(
         }
     }
     Ok(stored)
+}
+
+/// The name of the group around an open place.
+fn learn_group(
+    tx: &Transaction<'_>,
+    inbound: &Inbound,
+    may_learn: impl Fn(&SessionKey) -> rusqlite::Result<bool>,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let (key, name) = (&inbound.origin.key, &inbound.origin.group);
+    match name {
+        Some(name) if may_learn(key)? => {
+            let group = key.whole_group().unwrap_or_else(|| key.clone());
+            names::learn(tx, &group, name, now).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Notes a message that cannot be stored, without its place and its words: one of them may be the

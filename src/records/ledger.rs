@@ -338,6 +338,18 @@ pub(crate) fn link(
     Ok(())
 }
 
+/// Whether an agent has used a model without a price today. The demo model costs nothing.
+pub(crate) fn has_unpriced(
+    connection: &Connection,
+    agent: AgentUid,
+    now: i64,
+) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM spending
+               WHERE day = ?1 AND agent_uid = ?2 AND cost_micros IS NULL AND model <> 'demo')";
+    let day = budget::day(&Local, now).to_string();
+    connection.query_row(sql, params![day, agent.to_string()], |row| row.get(0))
+}
+
 /// True if the place is to be told about the spender's limit. From then on the place counts as told
 /// until `until`. A notice that lasts longer was written under a wrong clock.
 pub(crate) fn is_news(

@@ -162,13 +162,3 @@ pub(crate) fn is_busy(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<
         |row| row.get(0),
     )
 }
-
-/// Whether a place has a pin or a model of its own. A running gateway remembers both.
-pub(crate) fn has_settings(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<bool> {
-    tx.query_row(
-        "SELECT EXISTS (SELECT 1 FROM pins WHERE place_id = ?1)
-             OR EXISTS (SELECT 1 FROM model_overrides WHERE place_id = ?1)",
-        [place],
-        |row| row.get(0),
-    )
-}

@@ -212,22 +212,43 @@ pub(crate) fn last_success(
         .optional()
 }
 
-/// The number of turns ended since `since`, and the number of them without an answer.
-pub(crate) fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<(i64, i64)> {
-    let sql = "SELECT count(*), count(*) FILTER (WHERE outcome <> 'answered') FROM turns
-               WHERE ended_at >= ?1 AND route <> 'a summary'";
-    connection.query_row(sql, [since], |row| Ok((row.get(0)?, row.get(1)?)))
+/// How turns ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    pub(crate) all: i64,
+    pub(crate) failed: i64,
+    /// By people.
+    pub(crate) stopped: i64,
 }
 
-/// The time and outcome of an agent's last turn without an answer.
+/// The turns ended since `since`.
+pub(crate) fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<Counts> {
+    let sql = format!(
+        "SELECT count(*), count(*) FILTER (WHERE {FAILED}), count(*) FILTER (WHERE outcome = 'stopped') FROM turns
+         WHERE ended_at >= ?1 AND route <> 'a summary'"
+    );
+    connection.query_row(&sql, [since], |row| {
+        Ok(Counts {
+            all: row.get(0)?,
+            failed: row.get(1)?,
+            stopped: row.get(2)?,
+        })
+    })
+}
+
+/// The time and outcome of an agent's last turn that failed. A turn that a person stopped is none.
 pub(crate) fn last_error(
     connection: &Connection,
     uid: AgentUid,
 ) -> rusqlite::Result<Option<(i64, String)>> {
-    let sql = "SELECT ended_at, outcome FROM turns WHERE agent_uid = ?1 AND outcome <> 'answered' AND route <> 'a summary'
-               ORDER BY ended_at DESC LIMIT 1";
+    let sql = format!(
+        "SELECT ended_at, outcome FROM turns WHERE agent_uid = ?1 AND {FAILED} AND route <> 'a summary'
+         ORDER BY ended_at DESC LIMIT 1"
+    );
     connection
-        .query_row(sql, [uid.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(&sql, [uid.to_string()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()
 }
 

@@ -37,6 +37,7 @@ pub fn explain(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Explanation
         reason: route.rule.to_string(),
         route,
         steps,
+        is_silent: false,
     }
 }
 
@@ -49,6 +50,9 @@ pub struct Explanation {
     pub reason: String,
     /// Strongest first, from the pin to `default_agent`.
     pub steps: Vec<Step>,
+    /// Nobody answers, for a reason besides the rules, so the agent is the one that would.
+    #[serde(skip)]
+    pub is_silent: bool,
 }
 
 /// A place in the table.
@@ -234,7 +238,11 @@ fn default_step(table: &Table, route: &Route) -> Step {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} belongs to {}", self.origin.key, self.route.agent)?;
+        let belongs = match self.is_silent {
+            true => "would be answered by",
+            false => "belongs to",
+        };
+        writeln!(f, "{} {belongs} {}", self.origin.key, self.route.agent)?;
         writeln!(f, "because of {}", self.reason)?;
         write_facts(f, settings(&self.route))?;
         write_facts(f, facts(&self.origin))?;

@@ -95,7 +95,7 @@ pub struct FromChat {
 pub struct Route {
     pub agent: AgentId,
     pub rule: Rule,
-    /// `/agent` is refused here, except for owners. Set by the binding, also beneath a pin.
+    /// `/agent` is refused here, except for owners and admins. Set by the binding, also beneath a pin.
     pub locked: bool,
     /// Overrides `access.require_mention`. Set by the binding, also beneath a pin.
     pub require_mention: Option<bool>,

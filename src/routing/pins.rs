@@ -91,9 +91,40 @@ fn is_set_since(connection: &Connection, place: &SessionKey, since: i64) -> rusq
     connection.query_row(sql, params![place.to_string(), since], |row| row.get(0))
 }
 
-/// The pin in effect: a pin for a single message stands over a pin for a while, and that over a
-/// lasting pin. A pin whose time is over does not count.
+/// The pin in effect.
 fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<Pin>> {
+    strongest_below(connection, place, i64::MAX)
+}
+
+/// The pin that counts once this one is gone.
+pub(crate) fn beneath(
+    connection: &Connection,
+    place: &SessionKey,
+    pin: &Pin,
+) -> rusqlite::Result<Option<Pin>> {
+    let strength = match (pin.once, pin.until) {
+        (true, _) => 2,
+        (false, Some(_)) => 1,
+        (false, None) => 0,
+    };
+    strongest_below(connection, place, strength)
+}
+
+/// The lasting pin, in effect or beneath others.
+pub(crate) fn lasting(
+    connection: &Connection,
+    place: &SessionKey,
+) -> rusqlite::Result<Option<Pin>> {
+    strongest_below(connection, place, 1)
+}
+
+/// A pin for a single message stands over a pin for a while, and that over a lasting pin. A pin
+/// whose time is over does not count.
+fn strongest_below(
+    connection: &Connection,
+    place: &SessionKey,
+    strength: i64,
+) -> rusqlite::Result<Option<Pin>> {
     let mut statement = connection.prepare_cached(
         "WITH here AS (SELECT id FROM places WHERE key = ?1), both AS (
              SELECT agent_uid, once, set_by, set_by_name, set_at, NULL AS until, 2 * once AS strength
@@ -101,10 +132,10 @@ fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<
              UNION ALL SELECT agent_uid, 0, set_by, set_by_name, set_at, until, 1
              FROM timed_pins WHERE place_id = (SELECT id FROM here) AND until > ?2)
          SELECT slug, once, set_by, set_by_name, set_at, until FROM both JOIN agents ON uid = agent_uid
-         WHERE archived_at IS NULL ORDER BY strength DESC LIMIT 1",
+         WHERE archived_at IS NULL AND strength < ?3 ORDER BY strength DESC LIMIT 1",
     )?;
     Ok(statement
-        .query_row(params![place.to_string(), now_ms()], pin)
+        .query_row(params![place.to_string(), now_ms(), strength], pin)
         .optional()?
         .flatten())
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use rusqlite::Transaction;
 
-use super::{Arrived, Subagents, rows};
+use super::{Arrived, Subagents, rows, texts};
 use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::domain::{AgentId, SessionKey};
 use crate::home::Snapshot;
+use crate::records::agent_pauses;
 use crate::records::inbox::Accepted;
 use crate::records::journal::{self, CallId};
 use crate::records::pauses::{self, Work};
@@ -231,18 +232,21 @@ impl Subagents {
             people.ids_of(&accepted.inbound.origin.person).to_vec(),
             accepted.role,
         );
-        let (known, before, paused) = self
+        let (known, before, is_background_paused, pause) = self
             .inner
             .db
             .read(move |connection| {
                 let before = subagents::peer_session(connection, &place, from, to, (&ids, role))?;
                 let known = subagents::of_turn(connection, call.inbox_id)?.len();
-                let paused = pauses::get(connection, Work::Background)?;
-                Ok((known, before, paused))
+                let is_paused = pauses::get(connection, Work::Background)?.is_some();
+                Ok((known, before, is_paused, agent_pauses::of(connection, to)?))
             })
             .await?;
-        if paused.is_some() && wish.then != OnFinish::Wait {
+        if is_background_paused && wish.then != OnFinish::Wait {
             return Ok(Err(BACKGROUND_PAUSED.to_owned()));
+        }
+        if let Some(pause) = pause {
+            return Ok(Err(texts::is_paused(&target.id, pause.who())));
         }
         if known >= MOST_PER_TURN {
             return Ok(Err(format!(

@@ -1,6 +1,6 @@
 //! Texts for agents about subagents: the introduction, the end, and the result of a call.
 
-use crate::domain::{Said, Source};
+use crate::domain::{AgentId, Said, Source};
 use crate::records::subagents::{State, SubagentRow};
 use crate::tools::{Outcome, Relation};
 
@@ -8,6 +8,13 @@ use crate::tools::{Outcome, Relation};
 const MAX_TOLD_BYTES: usize = 8 * 1024;
 /// The longest task in a note to the parent, in bytes.
 const MAX_TASK_BYTES: usize = 512;
+
+/// A task for an agent that answers nobody now.
+pub(super) fn is_paused(agent: &AgentId, by: &str) -> String {
+    format!(
+        "`{agent}` is paused by {by} and answers nobody until an owner resumes it. Do it yourself, or tell the person."
+    )
+}
 
 /// The note before a subagent's task.
 pub(crate) fn introduction(known: &SubagentRow) -> Said {

@@ -336,6 +336,28 @@ async fn a_platform_that_does_not_answer_is_the_reason_not_to_be_ready() {
     process.kill().await;
 }
 
+/// Discord takes our calls, but its messages come over another connection.
+#[tokio::test]
+async fn a_discord_that_is_not_heard_is_the_reason_not_to_be_ready() {
+    let mut watched = Watched::new("").await;
+    watched.house.leave_leftovers();
+    let discord = watched.house.add_discord("").await;
+    discord.guild(8001, "Garden");
+    let process = watched.start().await;
+    watched.becomes("/readyz", 200).await;
+    discord.close_every_identify(Some(4000));
+    discord.forget_sessions();
+    discord.drop_connections();
+    assert_snapshot!(watched.becomes("/readyz", 503).await.body, @"
+    not ready
+    discord does not answer
+    ");
+    discord.close_every_identify(None);
+    watched.becomes("/readyz", 200).await;
+    process.kill().await;
+    drop(discord.take_violations());
+}
+
 #[tokio::test]
 async fn metrics_need_the_token_unless_the_config_opens_them() {
     let watched = Watched::new("token = { file = \"secrets/admin\" }").await;

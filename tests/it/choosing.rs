@@ -154,9 +154,10 @@ async fn a_chosen_model_lasts_until_reset_or_new_also_over_a_restart() {
     ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
     ☕ Main uses fake/big here (chosen here with /model).
     This conversation has 2 messages.
-    Nothing is being written here, and nothing waits.
     You have used 112 tokens today.
-    The last turn has read: a guest's words.
+    The last answer here is based on a guest's words.
+
+    Nothing is being written here, and nothing waits.
     ");
     assert!(
         talk.bob("/whoami")
@@ -248,7 +249,12 @@ async fn what_is_no_longer_offered_says_so() {
         .configure("", &TEAM.replacen("models = ", "#", 1));
     talk.gateway = Some(talk.house.open().await);
     talk.place.presses(BOB, list.message_id, &long).await;
-    assert_snapshot!(talk.next().await, @"That model is no longer offered. /models lists the others.");
+    let answered = talk
+        .house
+        .telegram
+        .wait_for_calls("answerCallbackQuery", 1)
+        .await;
+    assert_snapshot!(answered.params["text"].as_str().unwrap_or_default(), @"That model is no longer offered. /models lists the others.");
     assert_snapshot!(talk.bob("/model").await, @"
     ☕ Main uses fake/any here (default_model).
     /model fake/spare switches to that one.

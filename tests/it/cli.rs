@@ -378,7 +378,7 @@ async fn route_explain_tells_every_rule_and_the_winner() {
         .await
         .stdout;
     assert!(
-        anybody.contains("Asked for a guest; --user names a person, --as a role.\n"),
+        anybody.contains("Asked for a guest; --as names a role or a person.\n"),
         "{anybody}"
     );
     assert!(

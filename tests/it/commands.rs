@@ -208,22 +208,24 @@ async fn status_and_help_say_more_to_owners() {
     ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
     ☕ Main uses fake/any here (default_model).
     This conversation has 2 messages.
-    Nothing is being written here, and nothing waits.
     You have used 112 tokens today.
-    The last turn has read: a guest's words.
+    The last answer here is based on a guest's words.
+
+    Nothing is being written here, and nothing waits.
     ");
     assert_snapshot!(talk.alice("/status").await, @"
     ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
     ☕ Main uses fake/any here (default_model).
     This conversation has 2 messages.
-    Nothing is being written here, and nothing waits.
     You have used no tokens today.
-    The last turn has read: a guest's words.
+    The last answer here is based on a guest's words.
+
+    Nothing is being written here, and nothing waits.
 
     For owners and admins:
     • The gateway has been up for 0 minutes.
     • In the last 24 hours: 1 question, all answered.
-    • Every message was delivered.
+    • Nothing waits to be delivered.
     • The last answer here came from fake/any: 105 tokens read (90 from the provider's cache), 7 written.
     • ☕ Main: ready; 0 of 1 turn failed in 24 hours.
     • 🌹 Rose: ready.

@@ -125,13 +125,13 @@ async fn the_console_tells_who_wrote_where_and_who_answered() {
     topic.says(ALICE, "@parlor_bot hello").await;
     assert_snapshot!(console.wait_for("Alice in").await, @"[rose] Alice in “Writing” → 🌹 Rose (exact topic, line 20 of config.toml) · N s · N tokens · cost N");
     topic.says(BOB, "talk among people").await;
-    assert_snapshot!(console.wait_for("Bob in").await, @"[system] Bob in “Writing”: ignored, not addressed to the bot");
+    assert_snapshot!(console.wait_for("Bob in").await, @"[system] Bob in “Writing”: ignored, the message neither mentions the bot nor replies to it");
     house
         .telegram
         .supergroup(-1009)
         .says(BOB, "@parlor_bot hello")
         .await;
-    assert_snapshot!(console.wait_for("telegram:group:-1009").await, @"[system] Bob in telegram:group:-1009: ignored, no binding or /agent opens this place");
+    assert_snapshot!(console.wait_for("telegram:group:-1009").await, @"[system] Bob in telegram:group:-1009: ignored, no binding or /agent opens this group");
     let carol = house.telegram.dm(CAROL);
     carol.says("let me in").await;
     carol.wait_for_sent(1).await;
@@ -176,7 +176,7 @@ async fn a_log_that_is_no_terminal_has_ids_and_no_names() {
         .await;
     process.wait_for_log("rose answered").await;
     process
-        .wait_for_log("ignored: not addressed to the bot")
+        .wait_for_log("ignored: the message neither mentions the bot nor replies to it")
         .await;
     let log = process.log();
     for name in ["Alice", "Bob", "Carol", "zinnober"] {

@@ -33,6 +33,7 @@ fn without_day(text: &str) -> String {
 #[tokio::test]
 async fn while_delivery_is_off_answers_are_kept_over_a_restart_and_follow_in_order() {
     let house = House::new(ROSE).await;
+    house.configure_telegram("reactions = true");
     let gateway = house.open().await;
     let forum = house.telegram.forum(-1001);
     let (topic, other) = (forum.topic(101, "Writing"), forum.topic(102, "Garden"));
@@ -43,6 +44,8 @@ async fn while_delivery_is_off_answers_are_kept_over_a_restart_and_follow_in_ord
         topic.says(BOB, question).await;
         house.settled(&gateway).await;
     }
+    let reactions = house.telegram.calls("setMessageReaction");
+    assert!(reactions.is_empty(), "no sign of an answer: {reactions:?}");
     let edits = house.telegram.calls("editMessageText").len();
     assert_eq!((topic.texts().len(), edits), (1, 0), "{:?}", topic.texts());
     assert_eq!(

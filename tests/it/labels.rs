@@ -157,7 +157,7 @@ async fn each_source_of_words_has_its_label() {
     let status = scene.said(&scene.rose, ALICE, "/status").await;
     assert!(
         status.contains(
-            "The last turn has read: an owner's words, a member's words and a guest's words."
+            "The last answer here is based on an owner's words, a member's words and a guest's words."
         ),
         "{status}"
     );
@@ -395,7 +395,9 @@ async fn a_turn_knows_what_it_had_read_after_a_kill() {
     rose.says(ALICE, "/status").await;
     let status = rose.wait_for_sent(3).await.text;
     assert!(
-        status.contains("This turn has read: an owner's words and a file from a guest."),
+        status.contains(
+            "The answer that is being written is based on an owner's words and a file from a guest."
+        ),
         "{status}"
     );
     let unsent = "SELECT count(*) FROM outbox WHERE state <> 'sent'";

@@ -40,6 +40,7 @@ mod files;
 mod first_minute;
 mod first_start;
 mod floods;
+mod giving_back;
 mod groups;
 mod idle;
 mod in_doubt;

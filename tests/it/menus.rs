@@ -61,10 +61,11 @@ async fn a_press_switches_like_the_command_also_after_a_restart() {
         ["Main", "↩ undo the switch"],
         "as things are now"
     );
-    house
+    let answered = house
         .telegram
         .wait_for_calls("answerCallbackQuery", 1)
         .await;
+    assert_eq!(answered.params["text"], Value::Null, "only the clock ends");
     topic.says(BOB, "/agent").await;
     let shown = topic.wait_for_sent(2).await;
     assert!(
@@ -142,6 +143,44 @@ async fn a_press_is_no_way_around_a_lock() {
     let locked = house.telegram.forum(-1001).topic(9, "Nine");
     locked.says(ALICE, "/agents").await;
     let list = locked.wait_for_sent(1).await;
+    locked
+        .presses(BOB, list.message_id, &buttons(&list.reply_markup)[0].1)
+        .await;
+    let answered = house
+        .telegram
+        .wait_for_calls("answerCallbackQuery", 1)
+        .await;
+    assert_eq!(
+        (&answered.params["text"], &answered.params["show_alert"]),
+        (
+            &Value::from("This place is locked to Main; only an owner or admin can switch it."),
+            &Value::from(true)
+        ),
+        "for Bob alone"
+    );
+    house.settled(&gateway).await;
+    assert_eq!(locked.texts().len(), 1, "{:?}", locked.texts());
+    house.close(gateway).await;
+}
+
+/// Telegram takes no late answer; then the refusal is said in the place.
+#[tokio::test]
+async fn a_refusal_that_comes_too_late_for_a_pop_up_is_a_message() {
+    let house = House::new(TEAM).await;
+    let gateway = house.open().await;
+    let locked = house.telegram.forum(-1001).topic(9, "Nine");
+    locked.says(ALICE, "/agents").await;
+    let list = locked.wait_for_sent(1).await;
+    house
+        .telegram
+        .fail(
+            "answerCallbackQuery",
+            Fault::Refused(
+                400,
+                "Bad Request: query is too old and response timeout expired or query ID is invalid",
+            ),
+        )
+        .once();
     locked
         .presses(BOB, list.message_id, &buttons(&list.reply_markup)[0].1)
         .await;

@@ -264,6 +264,70 @@ async fn stop_and_queue_reach_the_running_turns() {
     house.close(gateway).await;
 }
 
+/// What waits for a paused agent is listed with that agent, and a pin from the shell with its
+/// operator.
+#[tokio::test]
+async fn the_queue_names_the_agent_that_is_waited_for() {
+    let mut house = House::new(TEAM).await;
+    let home = house.home.path();
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    fine(home, &["agent", "pause", "rose"]).await;
+    topic.says(ALICE, "one").await;
+    house.telegram.all_confirmed().await;
+    house.all_in_their_lanes().await;
+    let queue: Value = serde_json::from_str(&fine(home, &["queue", "--json"]).await).expect("JSON");
+    assert_eq!(
+        (
+            &queue[0]["agent"]["id"],
+            &queue[0]["state"],
+            &queue[0]["paused"]
+        ),
+        (&json!("rose"), &json!("waiting"), &json!(true))
+    );
+    let listed = fine(home, &["queue"]).await;
+    assert!(listed.contains("rose"), "{listed}");
+    fine(home, &["pin", "Five", "main"]).await;
+    let login = house.ask("SELECT name FROM audit WHERE action = 'switch'");
+    assert_eq!(
+        house.ask("SELECT set_by_name FROM pins"),
+        format!("{login} at the command line")
+    );
+    house.leave_leftovers();
+    house.close(gateway).await;
+}
+
+/// Prices that nobody wrote down are not zero, and a person's own stop is no error.
+#[tokio::test]
+async fn status_tells_unknown_prices_and_no_stop_as_an_error() {
+    let house = House::new(TEAM).await;
+    let home = house.home.path();
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    topic.says(ALICE, "hi").await;
+    house.settled(&gateway).await;
+    house.model.hold();
+    topic.says(ALICE, "a long one").await;
+    house.model.wait_for_open(1).await;
+    topic.says(ALICE, "/stop").await;
+    topic.wait_for_sent(2).await;
+    house.model.release();
+    house.settled(&gateway).await;
+    let status: Value =
+        serde_json::from_str(&fine(home, &["status", "--json"]).await).expect("JSON");
+    let agents = status["agents"].as_array().expect("a list");
+    let rose = agents
+        .iter()
+        .find(|agent| agent["agent"]["id"] == "rose")
+        .expect("she is listed");
+    assert_eq!(
+        (&rose["unpriced_today"], &rose["last_error"]),
+        (&json!(true), &json!(null))
+    );
+    assert!(fine(home, &["status"]).await.contains("price unknown"));
+    house.close(gateway).await;
+}
+
 #[tokio::test]
 async fn a_retry_is_sent_at_once_by_a_running_gateway() {
     let house = lived_in().await;

@@ -83,6 +83,34 @@ async fn a_peer_is_asked_in_a_session_of_its_own_and_its_answer_comes_back() {
     gateway.shutdown().await;
 }
 
+/// A paused agent answers nobody, so it takes no task and no message either.
+#[tokio::test]
+async fn a_paused_agent_is_given_no_work_by_others() {
+    let house = House::new(DESKS).await;
+    let gateway = house.open().await;
+    let rose = house.telegram.forum(-1001).topic(101, "Rose");
+    rose.says(ALICE, "/agent pause ada").await;
+    house.settled(&gateway).await;
+    house.model.enqueue(Script::ToolCalls(vec![
+        (
+            "agent_send".to_owned(),
+            json!({ "agent": "ada", "text": "hi" }),
+        ),
+        (
+            "spawn".to_owned(),
+            json!({ "agent": "ada", "task": "count the beds" }),
+        ),
+    ]));
+    rose.says(ALICE, "ask ada").await;
+    house.settled(&gateway).await;
+    insta::assert_snapshot!(house.model.last_request().results().join("\n"), @"
+    Nothing was started: `ada` is paused by Alice and answers nobody until an owner resumes it. Do it yourself, or tell the person.
+    Nothing was started: `ada` is paused by Alice and answers nobody until an owner resumes it. Do it yourself, or tell the person.
+    ");
+    assert_eq!(house.ask("SELECT count(*) FROM subagents"), "0");
+    gateway.shutdown().await;
+}
+
 /// S2.20, S2.43, S2.44, S3.8
 #[tokio::test]
 async fn who_shares_no_group_is_not_reached() {

@@ -146,7 +146,7 @@ async fn a_transcript_is_readable() {
     let house = talked().await;
     assert_snapshot!(told(&house, &["sessions", "show", "roses"]).await, @"
     Roses (telegram:topic:-1001:101)
-    agent: Rose (rose), because of config.toml line 20: exact topic telegram:topic:-1001:101
+    Rose answers in Roses (telegram:topic:-1001:101). Line 20 of config.toml gives this topic to Rose.
     model: fake/any
     conversation: 1, 4 messages
     people: Alice (telegram:111), Bob (telegram:222)
@@ -313,8 +313,8 @@ async fn a_fork_keeps_agent_and_history() {
         "the original stays as it was"
     );
     assert_eq!(
-        house.ask("SELECT action || ' ' || actor || ' ' || name || ' ' || after FROM audit"),
-        "fork cli ann local:home:fork-rose"
+        house.ask("SELECT action || ' ' || actor || ' ' || after FROM audit"),
+        "fork cli local:home:fork-rose"
     );
     let second = in_json(&house, &["sessions", "fork", "Roses"]).await;
     assert_eq!(second["to"]["id"], "local:home:fork-rose-2");
@@ -397,33 +397,46 @@ async fn a_moved_conversation_goes_on_elsewhere() {
     );
 }
 
-/// A gateway remembers pins and models, so a change of those beside it is refused; other changes are
-/// one transaction, which it reads.
+/// A running gateway makes the changes itself, and uses them at once.
 #[tokio::test]
-async fn beside_a_gateway_only_what_it_does_not_remember_is_changed() {
+async fn beside_a_gateway_conversations_are_begun_anew_and_moved() {
     let house = talked().await;
     let gateway = house.open().await;
-    let roses = house.telegram.forum(-1001).topic(101, "Roses");
+    let forum = house.telegram.forum(-1001);
+    let (roses, other) = (forum.topic(101, "Roses"), forum.topic(102, "Other"));
     roses.says(ALICE, "/model fake/other").await;
     house.settled(&gateway).await;
-    let new = refused(&house, &["sessions", "new", ROSES]).await;
-    assert_snapshot!(new.stderr, @"error: a gateway is running, and it remembers the agent or the model that was chosen in telegram:topic:-1001:101; stop the gateway first, or use /new or /agent in the place itself");
-    let moved = refused(&house, &["sessions", "move", ROSES, OTHER]).await;
-    assert!(
-        moved.stderr.contains("a gateway is running"),
-        "{}",
-        moved.stderr
-    );
-    roses.says(ALICE, "/model reset").await;
-    house.settled(&gateway).await;
-    told(&house, &["sessions", "new", ROSES]).await;
+    assert_snapshot!(told(&house, &["sessions", "new", "Roses"]).await, @"A new conversation begins in Roses (telegram:topic:-1001:101). The model fake/other, chosen with /model, went with the old one.");
     roses.says(BOB, "Hello again").await;
     house.settled(&gateway).await;
-    assert!(!house.model.last_request().has("What time is it?"));
+    let request = house.model.last_request();
+    assert!(!request.has("What time is it?"));
+    assert_eq!(
+        request.model, "any",
+        "the model of the place is looked up anew"
+    );
+    roses.says(ALICE, "/agent ada").await;
+    house.settled(&gateway).await;
+    assert_snapshot!(told(&house, &["sessions", "move", "Roses", OTHER]).await, @"7 messages moved from Roses (telegram:topic:-1001:101) to telegram:topic:-1001:102, with the switch to Ada (ada).");
+    other.says(BOB, "Who are you?").await;
+    house.settled(&gateway).await;
+    let request = house.model.last_request();
+    assert!(
+        request.system.starts_with("You are Ada"),
+        "{}",
+        request.system
+    );
+    assert!(request.has("Hello again"));
+    let forked = in_json(&house, &["sessions", "fork", OTHER]).await;
+    assert_eq!(forked["to"]["id"], "local:home:fork-ada");
     house.model.enqueue(Script::text("Wait.").held());
     roses.says(BOB, "A long one").await;
-    house.model.wait_for_requests(5).await;
-    let busy = refused(&house, &["sessions", "move", ROSES, OTHER]).await;
+    house.model.wait_for_open(1).await;
+    let busy = refused(
+        &house,
+        &["sessions", "move", ROSES, "telegram:topic:-1001:103"],
+    )
+    .await;
     assert!(
         busy.stderr.contains("still being answered"),
         "{}",
@@ -431,6 +444,7 @@ async fn beside_a_gateway_only_what_it_does_not_remember_is_changed() {
     );
     house.model.release();
     house.close(gateway).await;
+    assert_snapshot!(house.ask("SELECT group_concat(actor || ' ' || action, ', ') FROM audit"), @"cli new conversation, telegram:111 switch, cli move, cli fork");
 }
 
 #[tokio::test]
@@ -439,9 +453,48 @@ async fn a_place_is_found_by_key_or_by_its_only_name() {
     let unknown = refused(&house, &["sessions", "show", "Rosses"]).await;
     assert_eq!(unknown.code, 2);
     assert_snapshot!(unknown.stderr, @"
-    error: no place is called `Rosses`. Did you mean Roses (telegram:topic:-1001:101)?
-    hint: `parlor sessions` lists places
+    error: no place is called `Rosses`. Did you mean Chat -1001/Roses (telegram:topic:-1001:101)?
+    hint: `parlor sessions` lists places; where nobody answers, /whoami and the log have the key
     ");
+    // By its name, or by group and name, in every verb that takes a place.
+    for name in ["roses", "Chat -1001/Roses"] {
+        for arguments in [
+            vec!["sessions", "show", name],
+            vec!["route", "explain", name],
+            vec!["queue", name],
+            vec!["audit", "--place", name],
+            vec!["pin", name, "rose"],
+            vec!["stop", name],
+            vec!["new", name],
+        ] {
+            let ran = run(house.home.path(), &arguments).await;
+            assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
+        }
+    }
+    assert_eq!(
+        house.ask("SELECT key FROM pins JOIN places ON places.id = place_id"),
+        ROSES
+    );
+    // Two places with one name are told apart by their groups.
+    let gateway = house.open().await;
+    let twin = house.telegram.forum(-1002).topic(7, "Roses");
+    house.configure(
+        "",
+        &TEAM.replacen(
+            "[[bindings]]",
+            "[[bindings]]\nmatch = \"telegram:topic:-1002:7\"\nagent = \"rose\"\n[[bindings]]",
+            1,
+        ),
+    );
+    gateway.reload("a test").await;
+    twin.says(BOB, "Hello").await;
+    house.close(gateway).await;
+    let several = refused(&house, &["route", "explain", "Roses"]).await;
+    assert_snapshot!(several.stderr, @"
+    error: several places are called `Roses`: Chat -1002/Roses (telegram:topic:-1002:7), Chat -1001/Roses (telegram:topic:-1001:101)
+    hint: `parlor sessions` lists places; where nobody answers, /whoami and the log have the key
+    ");
+    told(&house, &["sessions", "show", "Chat -1002/Roses"]).await;
     let unused = refused(&house, &["sessions", "show", "telegram:topic:-1001:999"]).await;
     assert!(
         unused

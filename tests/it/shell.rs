@@ -802,5 +802,8 @@ async fn what_is_not_there_is_named() {
     hint: `parlor failed` lists undelivered messages
     ");
     assert_snapshot!(told(&["pair", "revoke", "foo"]).await, @"error: `foo` is not a person's id; `parlor pair list` shows ids");
-    assert_snapshot!(told(&["route", "explain", "foo"]).await, @"error: `foo` is not the key of a place. A key looks like telegram:topic:-1001234567890:101, discord:channel:1234567890 or local:home; /whoami in the chat prints it");
+    assert_snapshot!(told(&["route", "explain", "foo"]).await, @"
+    error: no place is called `foo`
+    hint: `parlor sessions` lists places; where nobody answers, /whoami and the log have the key
+    ");
 }

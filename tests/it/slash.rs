@@ -378,6 +378,31 @@ async fn many_choices_are_a_menu() {
     gateway.shutdown().await;
 }
 
+/// Nobody but the pressing person sees a refusal.
+#[tokio::test]
+async fn a_refused_press_is_told_to_the_pressing_person_alone() {
+    let rest =
+        "[[bindings]]\nmatch = \"discord:thread:8101:8111\"\nagent = \"main\"\nlocked = true\n";
+    let (house, discord, _guild, thread) = team(rest).await;
+    let gateway = open(&house, &discord).await;
+    let list = thread.command(ALICE, "agent").await.message().await;
+    gateway.settled().await;
+    let before = thread.texts().len();
+    let payload = &offered(&list.json)[0].1;
+    let pressed = thread.presses(BOB, list.message_id, payload).await;
+    let told = pressed.followup(1).await;
+    assert_eq!(
+        (told.text.as_str(), told.ephemeral),
+        (
+            "This place is locked to Main; only an owner or admin can switch it.",
+            true
+        )
+    );
+    gateway.settled().await;
+    assert_eq!(thread.texts().len(), before, "{:?}", thread.texts());
+    gateway.shutdown().await;
+}
+
 /// A button of another key, as after the store was lost.
 #[tokio::test]
 async fn a_button_that_we_did_not_make_does_nothing_and_says_so() {

@@ -420,6 +420,73 @@ async fn a_switch_for_a_while_ends_by_itself() {
     scene.ends().await;
 }
 
+/// How long a switch counts is in the audit, also where the agent stays the same.
+#[tokio::test]
+async fn the_audit_tells_switches_for_a_while_from_lasting_ones() {
+    let scene = Scene::new().await;
+    for command in [
+        "/agent ada",
+        "/agent main once",
+        "/agent for 2h rose",
+        "/agent reset",
+        "/agent for 30m ada",
+    ] {
+        scene.orders(&scene.roses, command).await;
+    }
+    insta::assert_snapshot!(scene.house.ask(
+        "SELECT group_concat(action || coalesce(' ' || subject, '') || ' ' || before || ' > ' || after, char(10)) FROM audit"
+    ), @"
+    switch rose > ada
+    switch once ada > main
+    switch for 2 hours main > rose
+    switch rose > ada
+    switch for 30 minutes ada > ada
+    ");
+    scene.ends().await;
+}
+
+/// A file with a mistake is told to owners in `/status`, and what waits is a list of its own.
+#[tokio::test]
+async fn status_tells_of_a_config_with_a_mistake() {
+    let mut scene = Scene::new().await;
+    scene.alice("/agent pause rose").await;
+    scene.roses.says(BOB, "one").await;
+    scene.roses.says(BOB, "two").await;
+    scene.house.telegram.all_confirmed().await;
+    scene.house.all_in_their_lanes().await;
+    let line = scene.house.config().lines().count() + 1;
+    scene.house.write(
+        "config.toml",
+        &format!("{}nonsense = 1\n", scene.house.config()),
+    );
+    let before = scene.roses.texts().len();
+    scene.alice("/reload").await;
+    scene.roses.says(ALICE, "/status").await;
+    let status = scene.roses.wait_for_sent(before + 1).await.text;
+    let config =
+        format!("• config.toml has a mistake in line {line}; the gateway runs with the one from ");
+    assert!(status.contains(&config), "{status}");
+    let (here, rest) = status
+        .split_once("\n\n2 messages wait:\n")
+        .expect("a paragraph");
+    let today = chrono::Local::now().format("%-d %b %Y").to_string();
+    insta::assert_snapshot!(here.replace(&today, "DAY"), @"
+    🌹 Rose answers here, but is paused by Alice since DAY. Messages are kept until an owner resumes it.
+    This conversation has 0 messages.
+    You have used no tokens today.
+    ");
+    let (waiting, _) = rest
+        .split_once("\n\nFor owners and admins:\n")
+        .expect("a paragraph");
+    insta::assert_snapshot!(waiting, @"
+    • “one” (Bob)
+    • “two” (Bob)
+    ");
+    scene.house.leave_leftovers();
+    scene.house.configure("", TEAM);
+    scene.ends().await;
+}
+
 /// The file keeps its comments, counts at once, and a switch in the way is undone.
 #[tokio::test]
 async fn an_owner_binds_and_unbinds_a_place_from_the_chat() {

@@ -268,7 +268,7 @@ async fn a_guest_cannot_close_a_place_by_giving_it_to_an_agent_for_others() {
 
     Eve answers here, but not you: Eve is for owners.
 
-    /agent rose switches to Rose.
+    /agent rose once has Rose take your next message.
     ");
     insta::assert_snapshot!(says(BOB, "/whoami").await, @"
     You are Bob (guest), telegram:222.
@@ -391,9 +391,34 @@ async fn explain_tells_the_truth_first_and_invents_nobody() {
     default      default_agent             main: not needed
     ");
     insta::assert_snapshot!(first(&["telegram:topic:-1001:107"]).await, @r#"Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = "bound"). An owner can write `/agent NAME` there."#);
+    let closed = run(&["telegram:topic:-1001:107"]).await;
+    let (routed, abilities) = closed.split_once("\nmodel: ").expect("a model");
+    insta::assert_snapshot!(routed, @r#"
+    Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = "bound"). An owner can write `/agent NAME` there.
+    Asked for a guest; --as names a role or a person.
+
+    telegram:topic:-1001:107 would be answered by main
+    because of default_agent
+
+    pin          telegram:topic:-1001:107  no pin
+    exact topic  telegram:topic:-1001:107  no binding
+    name or tag  telegram:topic:-1001:*    no binding
+    name or tag  telegram:group:-1001      no binding
+    every topic  telegram:topic:-1001:*    no binding
+    group        telegram:group:-1001      no binding
+    platform     telegram                  no binding
+    default      default_agent             main: decides
+
+    If it answered, Main (main) would have:
+    "#);
+    assert!(abilities.contains("tools: "), "{abilities}");
     insta::assert_snapshot!(first(&["telegram:dm:222"]).await, @"Nobody answers Bob (telegram:222) in telegram:dm:222: the bot is private, and Bob (telegram:222) has not been let in yet. A first message gets a code for `parlor pair CODE`.");
     insta::assert_snapshot!(first(&["telegram:dm:222", "--as", "member"]).await, @"Main answers in telegram:dm:222. Main is the default agent.");
-    insta::assert_snapshot!(first(&["telegram:dm:222", "--as", "boss"]).await, @"error: `boss` is neither a role (guest, member, admin or owner) nor a person's id, which looks like telegram:12345678");
+    assert_eq!(
+        first(&["telegram:topic:-1001:101", "--as", "Bob"]).await,
+        first(&["telegram:topic:-1001:101", "--user", "telegram:222"]).await
+    );
+    insta::assert_snapshot!(first(&["telegram:dm:222", "--as", "boss"]).await, @"error: nobody is called `boss`. Did you mean Bob? An id looks like telegram:12345678");
     let json = run(&["telegram:topic:-1001:107", "--json"]).await;
     let value: Value = serde_json::from_str(&json).expect("JSON");
     insta::assert_json_snapshot!((&value["answer"], &value["person"], &value["role"], &value["origin"]), @r#"
@@ -419,6 +444,46 @@ async fn explain_tells_the_truth_first_and_invents_nobody() {
       }
     ]
     "#);
+}
+
+/// Why nobody answers is told with the same words by `/agent why`, `route explain`, `sessions show`
+/// and the log.
+#[tokio::test]
+async fn a_silent_topic_is_explained_with_the_same_words_everywhere() {
+    let house = House::new(TEAM).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(107, "Garden");
+    reply(&house, &gateway, &topic, ALICE, "/agent rose").await;
+    reply(&house, &gateway, &topic, BOB, "@parlor_bot hi").await;
+    reply(&house, &gateway, &topic, ALICE, "/agent close").await;
+    assert_eq!(
+        reply(&house, &gateway, &topic, BOB, "@parlor_bot hi").await,
+        ""
+    );
+    let why = reply(&house, &gateway, &topic, ALICE, "/agent why").await;
+    let reason = "no binding or /agent opens this topic";
+    let run = async |arguments: &[&str]| {
+        let output = parlor(house.home.path())
+            .args(arguments)
+            .output()
+            .await
+            .expect("parlor runs");
+        String::from_utf8_lossy(&output.stdout).replace('`', "")
+    };
+    let explained = run(&["route", "explain", "Garden"]).await;
+    let shown = run(&["sessions", "show", "Garden"]).await;
+    let first = |told: &str| {
+        let mut lines = told.lines();
+        let line = lines.find(|line| line.starts_with("Nobody answers"));
+        line.unwrap_or_default().to_owned()
+    };
+    for told in [&why, &explained, &shown] {
+        assert!(first(told).contains(reason), "{told}");
+    }
+    assert_eq!(first(&explained), first(&shown));
+    assert!(!shown.contains("agent: "), "{shown}");
+    assert!(why.contains("would be answered by main"), "{why}");
+    gateway.shutdown().await;
 }
 
 /// The text without the time of day in it.

@@ -133,7 +133,7 @@ impl Channel for DiscordChannel {
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
         match progress {
             Progress::Working => return self.bot.typing(to).await,
-            Progress::Text { .. } | Progress::Remark { .. } => {}
+            Progress::Text { .. } | Progress::Remark { .. } | Progress::Taken => {}
             Progress::Begun(message) => self.bot.mark(to, message, Some(stream::WORKING)).await,
             Progress::Over(message, outcome) => {
                 self.bot

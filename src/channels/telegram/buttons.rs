@@ -74,7 +74,10 @@ pub(super) struct Press {
 pub(super) struct AnswerCallbackQuery {
     callback_query_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'static str>,
+    text: Option<String>,
+    /// Stays until the person closes it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    show_alert: bool,
 }
 
 impl Payload for AnswerCallbackQuery {
@@ -83,10 +86,20 @@ impl Payload for AnswerCallbackQuery {
 }
 
 impl AnswerCallbackQuery {
-    pub(super) fn new(callback_query_id: String, text: Option<&'static str>) -> Self {
+    pub(super) fn new(callback_query_id: String, text: Option<&str>) -> Self {
         AnswerCallbackQuery {
             callback_query_id,
-            text,
+            text: text.map(str::to_owned),
+            show_alert: false,
+        }
+    }
+
+    /// Seen by the pressing person alone.
+    pub(super) fn pop_up(callback_query_id: String, text: &str) -> Self {
+        AnswerCallbackQuery {
+            callback_query_id,
+            text: Some(cut(text)),
+            show_alert: true,
         }
     }
 
@@ -96,6 +109,21 @@ impl AnswerCallbackQuery {
             tracing::debug!("a button's press was not answered: {error}");
         }
     }
+}
+
+/// Telegram's limit for a pop-up.
+const MAX_POP_UP_CHARS: usize = 200;
+
+/// Whole words within the limit.
+fn cut(text: &str) -> String {
+    if text.chars().count() <= MAX_POP_UP_CHARS {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(MAX_POP_UP_CHARS - 1).collect();
+    let words = head
+        .rsplit_once(char::is_whitespace)
+        .map_or(head.as_str(), |(words, _)| words);
+    format!("{words}…")
 }
 
 pub(super) const STALE: &str = "This button is from another time. Write the command instead.";
@@ -138,6 +166,15 @@ mod tests {
         for torn in ["", "x", "😀😀😀😀😀", &data[..10]] {
             assert_eq!(pressed(&signer, PLACE, torn), None, "{torn}");
         }
+    }
+
+    #[test]
+    fn a_pop_up_keeps_within_its_limit() {
+        assert_eq!(cut("Only owners."), "Only owners.");
+        let long = cut(&"word ".repeat(60));
+        assert!(long.chars().count() <= MAX_POP_UP_CHARS, "{long}");
+        assert!(long.ends_with("word…"), "{long}");
+        assert_eq!(cut(&"é".repeat(300)).chars().count(), MAX_POP_UP_CHARS);
     }
 
     #[test]

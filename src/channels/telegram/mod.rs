@@ -17,6 +17,7 @@ mod parse;
 mod polling;
 mod position;
 mod preflight;
+mod presses;
 mod reaction_updates;
 mod reactions;
 mod receive;
@@ -48,6 +49,7 @@ use crate::signing::Signer;
 use crate::storage::Db;
 
 use listen::Listener;
+use presses::Presses;
 use reactions::{FAILED, WORKING};
 use receive::Receiver;
 
@@ -70,6 +72,7 @@ pub(crate) struct TelegramChannel {
     max_file_mb: u32,
     signer: Signer,
     newest: Arc<send::Newest>,
+    presses: Arc<Presses>,
 }
 
 /// The dependencies of a bot besides its config.
@@ -103,6 +106,7 @@ impl TelegramChannel {
             config.proxy.clone(),
         ));
         let newest = Arc::new(send::Newest::default());
+        let presses = Arc::new(Presses::default());
         let nicknames = Nicknames::new(&platform.nicknames);
         let gather = platform.gather();
         let receiver = Receiver::new(
@@ -112,6 +116,7 @@ impl TelegramChannel {
             gather,
             deps.signer.clone(),
             newest.clone(),
+            presses.clone(),
         )
         .for_agents(deps.agents);
         let listener = Listener {
@@ -132,6 +137,7 @@ impl TelegramChannel {
             max_file_mb,
             signer: deps.signer,
             newest,
+            presses,
         }
     }
 }
@@ -170,13 +176,23 @@ impl Channel for TelegramChannel {
         part: &Part,
         _ticket: &Ticket,
     ) -> Result<MessageId, SendError> {
-        send::send(&self.api, self.style, &self.newest, to, part).await
+        let seen = send::Seen {
+            newest: &self.newest,
+            presses: &self.presses,
+        };
+        send::send(&self.api, self.style, seen, to, part).await
     }
 
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {
         match progress {
             Progress::Working => send::typing(&self.api, to).await,
             Progress::Text { .. } | Progress::Remark { .. } => Ok(()),
+            Progress::Taken => {
+                if let Some(press) = to.reply() {
+                    self.presses.settle(&press.0);
+                }
+                Ok(())
+            }
             Progress::Begun(message) => reactions::set(&self.api, to, message, Some(WORKING)).await,
             Progress::Over(message, outcome) => {
                 let emoji = (outcome == Outcome::Failed).then_some(FAILED);

@@ -16,8 +16,8 @@ use super::{buttons, content, reaction_updates};
 use crate::channels::nicknames::Nicknames;
 use crate::config::GroupSessions;
 use crate::domain::{
-    Addressed, Arrival, ChatId, Extras, Inbound, Moved, Note, Origin, PersonId, SessionKey,
-    TelegramUserId, Together, TopicId,
+    Addressed, Arrival, ChatId, Extras, Inbound, Moved, Note, Origin, PersonId, ReplyHandle,
+    SessionKey, TelegramUserId, Together, TopicId,
 };
 use crate::signing::Signer;
 
@@ -128,6 +128,7 @@ impl Reader<'_> {
             sent_at: message.sent_at_millis(),
             extras: Extras {
                 pressed: Some(message.id()),
+                reply: query.id.map(|id| ReplyHandle(id.to_owned())),
                 ..Extras::default()
             },
         })
@@ -194,6 +195,10 @@ impl Reader<'_> {
         let call = self.call(message, text)?;
         let mut origin = Origin::new(key, PersonId::Telegram(from.id()));
         origin.name = message.topic_name().map(str::to_owned);
+        let title = raw["chat"]["title"].as_str();
+        origin.group = title
+            .filter(|_| !message.chat.is_private())
+            .map(str::to_owned);
         Some(Inbound {
             update_id: update_id.to_owned(),
             origin,

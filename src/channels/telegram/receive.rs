@@ -8,9 +8,10 @@ use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
 use super::api::{Api, ApiError};
-use super::buttons::{self, AnswerCallbackQuery};
+use super::buttons::{self, AnswerCallbackQuery, Press};
 use super::me::{GetMe, Me};
 use super::parse;
+use super::presses::Presses;
 use super::send::{self, Newest};
 use super::updates::Update;
 use crate::channels::nicknames::Nicknames;
@@ -36,6 +37,7 @@ pub(super) struct Receiver {
     gather: Duration,
     signer: Signer,
     newest: Arc<Newest>,
+    presses: Arc<Presses>,
     /// How many agents there are, for the operator.
     agents: usize,
     me: OnceCell<Me>,
@@ -58,6 +60,7 @@ impl Receiver {
         gather: Duration,
         signer: Signer,
         newest: Arc<Newest>,
+        presses: Arc<Presses>,
     ) -> Self {
         Receiver {
             api,
@@ -66,6 +69,7 @@ impl Receiver {
             gather,
             signer,
             newest,
+            presses,
             agents: 0,
             me: OnceCell::new(),
             answers: TaskTracker::new(),
@@ -118,18 +122,29 @@ impl Receiver {
         })
     }
 
-    /// Answers at once, beside everything else: the person sees a clock on the button until then.
+    /// Answers beside everything else, once the command is carried out: the person sees a clock on
+    /// the button until then. A refusal is the answer itself.
     fn answer_presses(&self, reader: &parse::Reader<'_>, updates: &[Update]) {
         for press in updates
             .iter()
             .filter_map(|update| reader.read_press(update))
         {
-            let text = press.is_stale.then_some(buttons::STALE);
-            let (api, answer) = (
-                self.api.clone(),
-                AnswerCallbackQuery::new(press.query_id, text),
-            );
-            self.answers.spawn(async move { answer.send(&api).await });
+            let (api, presses) = (self.api.clone(), self.presses.clone());
+            let noted = match press.is_stale {
+                true => None,
+                false => presses.note(&press.query_id),
+            };
+            self.answers.spawn(async move {
+                let Press { query_id, is_stale } = press;
+                let is_plain = match noted {
+                    Some(settled) => presses.is_plain(&query_id, settled).await,
+                    None => true,
+                };
+                if is_plain {
+                    let text = is_stale.then_some(buttons::STALE);
+                    AnswerCallbackQuery::new(query_id, text).send(&api).await;
+                }
+            });
         }
     }
 

@@ -6,7 +6,8 @@ use teloxide::requests::Payload;
 
 use super::address::{Address, address, is_private_topic, thread_to_send};
 use super::api::{Api, ApiError, Done};
-use super::buttons::{self, Button};
+use super::buttons::{self, AnswerCallbackQuery, Button};
+use super::presses::Presses;
 use super::render::{self, Entity, EntityKind, Rendered};
 use crate::channels::answer_style::{
     ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting,
@@ -24,6 +25,11 @@ pub(super) enum StoredPart {
     /// A whole answer, as a file.
     File {
         markdown: String,
+    },
+    /// For the person who pressed a button, alone.
+    PopUp {
+        query: String,
+        pop_up: Rendered,
     },
     Message(StoredMessage),
 }
@@ -68,6 +74,15 @@ pub(super) fn render(
     text: &Text<'_>,
 ) -> Vec<Part> {
     let mut rendered = with_speaker(style, text);
+    if let (Some(press), true) = (to.reply(), text.is_for_asker_alone)
+        && !rendered.is_empty()
+    {
+        let pop_up = StoredPart::PopUp {
+            query: press.0.clone(),
+            pop_up: rendered.swap_remove(0),
+        };
+        return vec![stored(&pop_up)];
+    }
     let is_too_long = is_too_long(style, text, rendered.len());
     if is_too_long {
         rendered.truncate(1);
@@ -93,9 +108,11 @@ pub(super) fn render(
         markdown: text.markdown.to_owned(),
     });
     let parts = rendered.into_iter().enumerate().map(part).chain(file);
-    parts
-        .map(|part| Part(serde_json::to_string(&part).expect("text and numbers are JSON")))
-        .collect()
+    parts.map(|part| stored(&part)).collect()
+}
+
+fn stored(part: &StoredPart) -> Part {
+    Part(serde_json::to_string(part).expect("text and numbers are JSON"))
 }
 
 fn with_speaker(style: Answers, text: &Text<'_>) -> Vec<Rendered> {
@@ -168,6 +185,9 @@ pub(super) struct Sent {
 }
 
 impl Sent {
+    /// A pop-up is no message.
+    const NOWHERE: Sent = Sent { message_id: None };
+
     /// Zero when Telegram does not tell the id. The message is there all the same, but cannot be
     /// changed any more.
     pub(super) fn id(&self) -> MessageId {
@@ -231,10 +251,17 @@ pub(super) fn note_newest(newest: &Newest, update: &Value) {
     );
 }
 
+/// What came in, as far as it matters for a send.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) newest: &'a Newest,
+    pub(super) presses: &'a Presses,
+}
+
 pub(super) async fn send(
     api: &Api,
     style: Answers,
-    newest: &Newest,
+    seen: Seen<'_>,
     to: &Destination,
     part: &Part,
 ) -> Result<MessageId, SendError> {
@@ -247,11 +274,22 @@ pub(super) async fn send(
             message.quote.take_if(|quote| {
                 quote
                     .if_others_wrote_after
-                    .is_some_and(|last| !newest.is_after(&address, last))
+                    .is_some_and(|last| !seen.newest.is_after(&address, last))
             });
             send_message(api, style, address, &message).await
         }
         StoredPart::File { markdown } => send_file(api, address, &markdown).await,
+        StoredPart::PopUp { query, pop_up } => {
+            if seen.presses.take(&query) {
+                let answer = AnswerCallbackQuery::pop_up(query, &pop_up.text);
+                match api.call(&answer).await {
+                    // Too late for a pop-up, so the words go to the place.
+                    Err(ApiError::Answered { code: 400, .. }) => {}
+                    shown => return shown.map(|_| Sent::NOWHERE.id()).map_err(send_error),
+                }
+            }
+            send_message(api, style, address, &StoredMessage::plain(pop_up)).await
+        }
     };
     sent.map(|sent| sent.id()).map_err(send_error)
 }

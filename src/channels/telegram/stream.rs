@@ -41,7 +41,9 @@ pub(super) async fn revise(
     match revision {
         Revision::Draft { number, part } => match stored(part)? {
             StoredPart::Message(shown) => draft(api, address, number, &shown).await,
-            StoredPart::File { .. } => Err(SendError::Refused("a draft is no file".into())),
+            StoredPart::File { .. } | StoredPart::PopUp { .. } => {
+                Err(SendError::Refused("a draft is a message".into()))
+            }
         },
         Revision::Edit { message, part } => match stored(part)? {
             StoredPart::Message(shown) => {
@@ -51,6 +53,7 @@ pub(super) async fn revise(
             StoredPart::File { .. } => remove(api, address, message_id(message)?)
                 .await
                 .and(Err(SendError::Gone)),
+            StoredPart::PopUp { .. } => Err(SendError::Refused("a pop-up is no message".into())),
         },
         Revision::Remove { message } => remove(api, address, message_id(message)?).await,
     }

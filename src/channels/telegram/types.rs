@@ -216,6 +216,8 @@ struct EditedTopic<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct CallbackQuery<'a> {
     #[serde(borrow)]
+    pub(super) id: Option<&'a str>,
+    #[serde(borrow)]
     pub(super) from: User<'a>,
     #[serde(borrow)]
     message: Option<Message<'a>>,

@@ -33,7 +33,7 @@ pub(super) fn manner(line: &str) -> Manner {
     use commands::{AgentWish, Command, ModelWish, QueueWish};
     let command = match commands::parse(line) {
         Parsed::Talk => return Manner::Talks,
-        Parsed::Mistaken(_) => return Manner::Asks,
+        Parsed::Misused { .. } | Parsed::Mistaken(_) => return Manner::Asks,
         Parsed::Command(command) => command,
     };
     match command {

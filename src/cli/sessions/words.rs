@@ -47,7 +47,7 @@ pub(super) fn list(sessions: &[Listed]) -> String {
     table(columns, sessions.iter().map(row).collect())
 }
 
-/// The rule without the place, which stands beside it anyway.
+/// The rule without the place, which stands beside it anyway: `config.toml line 27: exact topic`.
 fn short(rule: &str) -> String {
     if rule.starts_with("pin") {
         return "pin".into();
@@ -91,15 +91,15 @@ pub(super) fn messages(count: usize) -> String {
     }
 }
 
-/// The head of a session, a line for each fact.
-pub(super) fn state(state: &SessionState) -> String {
+/// The head of a session, a line for each fact. `told` says who answers, where that is known.
+pub(super) fn state(state: &SessionState, told: Option<&str>) -> String {
+    let agent = || {
+        let (agent, rule) = (state.agent.text(), &state.rule);
+        format!("agent: {agent}, because of {rule}")
+    };
     let facts = [
         Some(state.place.text()),
-        Some(format!(
-            "agent: {}, because of {}",
-            state.agent.text(),
-            state.rule
-        )),
+        Some(told.map_or_else(agent, str::to_owned)),
         state.pin.as_ref().map(pin),
         state
             .opened
@@ -297,6 +297,10 @@ mod tests {
         check(
             "config.toml line 49: exact topic telegram:topic:-100:7",
             "config.toml line 49: exact topic",
+        );
+        check(
+            "config.toml line 27: group telegram:group:-100",
+            "config.toml line 27: group",
         );
         check("pin set by telegram:5", "pin");
         check("default_agent", "default_agent");

@@ -64,6 +64,13 @@ pub(crate) fn reset(then: &str) -> String {
     format!("The switch is undone. {then}")
 }
 
+/// A switch from before counts again.
+pub(crate) fn reset_to_earlier(then: &str) -> String {
+    format!(
+        "That switch is undone, and the one before counts again. {then} `/agent reset` undoes that one too."
+    )
+}
+
 pub(crate) fn reset_and_silent(this: &str) -> String {
     format!(
         "The switch is undone. No agent is set for {this}, so I'll stay quiet here until an owner or admin writes `/agent`."
@@ -82,6 +89,42 @@ pub(crate) fn may_close(this: &str) -> String {
 pub(crate) fn reset_would_close(label: &str) -> String {
     format!(
         "After that, {label} would answer here, and not everybody in this place may use {label}. Only an owner or admin can undo this switch."
+    )
+}
+
+/// A switch away from an agent that the person could not fetch back. `others` is the id of another
+/// agent, for the ways that give the place back by themselves.
+pub(crate) fn not_yours_to_take(
+    label: &str,
+    this: &str,
+    closed: &NotForYou,
+    others: &AgentId,
+    borrows: Borrows,
+) -> String {
+    let ways = match borrows {
+        Borrows::Once => format!("`/agent {others} once` works."),
+        Borrows::ForAWhile => {
+            format!("`/agent {others} once` and `/agent for 2h {others}` work.")
+        }
+    };
+    format!(
+        "Only an owner or admin can take {this} from {label} for good: {}, so you couldn't give it back. {ways}",
+        open_to(label, closed)
+    )
+}
+
+/// The switches left to a person who cannot take a place for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Borrows {
+    Once,
+    ForAWhile,
+}
+
+/// The pin of another person, to an agent that the reader could not fetch back.
+pub(crate) fn reset_is_not_yours(label: &str, closed: &NotForYou) -> String {
+    format!(
+        "Only an owner, an admin or the person who made it can undo this switch: {}, so you couldn't bring it back.",
+        open_to(label, closed)
     )
 }
 
@@ -121,6 +164,11 @@ pub(crate) fn other(id: &AgentId, label: &str) -> String {
 
 pub(crate) fn switches(id: &AgentId, label: &str) -> String {
     format!("`/agent {id}` switches to {label}.")
+}
+
+/// Where a lasting switch is not the person's to make.
+pub(crate) fn asks_once(id: &AgentId, label: &str) -> String {
+    format!("`/agent {id} once` has {label} take your next message.")
 }
 
 pub(crate) const RESET_BUTTON: &str = "↩ undo the switch";
@@ -297,6 +345,10 @@ mod tests {
             once(rose, Some(this)),
             already(rose),
             reset("☕ Main answers here. ☕ Main is the default agent."),
+            reset_to_earlier("🌹 Rose answers here. Alice chose Rose on 16 Nov 2026."),
+            not_yours_to_take(rose, this, &members, &AgentId::main(), Borrows::ForAWhile),
+            not_yours_to_take(rose, this, &named, &AgentId::main(), Borrows::Once),
+            reset_is_not_yours(rose, &members),
             reset_and_silent(this),
             nothing_switched("☕ Main answers here. ☕ Main is the default agent."),
             may_close(this),
@@ -311,6 +363,7 @@ mod tests {
             MODEL_LOCKED.to_owned(),
             other(&id, rose),
             switches(&id, rose),
+            asks_once(&id, rose),
             RESET_BUTTON.to_owned(),
             line(&listed(rose, "demo model (echoes only)", true, false)),
             line(&listed(desk, "openai/gpt-5.4", false, false)),
@@ -354,6 +407,10 @@ mod tests {
         🌹 Rose takes your next message here, and only that one. After that, this topic is closed as before.
         🌹 Rose already answers here.
         The switch is undone. ☕ Main answers here. ☕ Main is the default agent.
+        That switch is undone, and the one before counts again. 🌹 Rose answers here. Alice chose Rose on 16 Nov 2026. `/agent reset` undoes that one too.
+        Only an owner or admin can take this topic from 🌹 Rose for good: 🌹 Rose is for members, so you couldn't give it back. `/agent main once` and `/agent for 2h main` work.
+        Only an owner or admin can take this topic from 🌹 Rose for good: 🌹 Rose is only for the people and places named in its `who`, so you couldn't give it back. `/agent main once` works.
+        Only an owner, an admin or the person who made it can undo this switch: 🌹 Rose is for members, so you couldn't bring it back.
         The switch is undone. No agent is set for this topic, so I'll stay quiet here until an owner or admin writes `/agent`.
         Nothing was switched here. ☕ Main answers here. ☕ Main is the default agent.
         `/agent close` closes this topic.
@@ -368,6 +425,7 @@ mod tests {
         This place is locked; only an owner or admin can change its model.
         `/agent rose` switches to 🌹 Rose; /agents lists everyone.
         `/agent rose` switches to 🌹 Rose.
+        `/agent rose once` has 🌹 Rose take your next message.
         ↩ undo the switch
         - 🌹 Rose · demo model (echoes only) ← answers here
         - Night Desk (`night-desk`) · openai/gpt-5.4

@@ -44,6 +44,14 @@ pub(crate) fn no_such_command(name: &str, near: Option<&str>) -> String {
     }
 }
 
+/// A command with wrong arguments, by a person who may not use it anyway.
+pub(crate) fn not_your_command(name: &str, least: Role) -> String {
+    match least {
+        Role::Owner => format!("Only owners can use /{name}."),
+        _ => format!("Only owners and admins can use /{name}."),
+    }
+}
+
 pub(crate) const TOPIC: &str =
     "`/topic NAME` goes to another topic in `parlor chat`. In other chats, open the topic itself.";
 pub(crate) const STOP: &str = "Write `/stop` to cancel the current answer, `/stop this` to leave answers that were set aside, or `/stop all` to drop the waiting messages too.";
@@ -141,6 +149,8 @@ mod tests {
         let texts = [
             no_such_command("agnet", Some("agent")),
             no_such_command("frobnicate", None),
+            not_your_command("bind", Role::Owner),
+            not_your_command("audit", Role::Admin),
             TOPIC.to_owned(),
             STOP.to_owned(),
             QUEUE.to_owned(),
@@ -151,6 +161,8 @@ mod tests {
         insta::assert_snapshot!(texts.join("\n"), @"
         There is no command /agnet. Did you mean /agent? /help lists all of them.
         There is no command /frobnicate. /help lists all of them.
+        Only owners can use /bind.
+        Only owners and admins can use /audit.
         `/topic NAME` goes to another topic in `parlor chat`. In other chats, open the topic itself.
         Write `/stop` to cancel the current answer, `/stop this` to leave answers that were set aside, or `/stop all` to drop the waiting messages too.
         Write `/queue` to see the waiting messages, or `/queue clear` to drop them.

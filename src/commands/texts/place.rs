@@ -197,7 +197,8 @@ where
     let (label, name) = (wording.label(agent), wording.name(agent));
     match silence {
         Silence::PlaceClosed => format!(
-            "Nobody answers {here}: no binding or `/agent` opens {this} (groups = \"bound\"). {}",
+            "Nobody answers {here}: {} (groups = \"bound\"). {}",
+            place_closed(this).replace("/agent", "`/agent`"),
             how_to_open(wording)
         ),
         Silence::NotLetIn => format!(
@@ -208,9 +209,7 @@ where
         Silence::PrivateChatsClosed => format!(
             "Nobody answers {whom} {here}: private chats are closed to guests (dms = \"closed\")."
         ),
-        Silence::NotAddressed => format!(
-            "Nobody answers {here}: the message neither mentions the bot nor replies to it."
-        ),
+        Silence::NotAddressed => format!("Nobody answers {here}: {NOT_ADDRESSED}."),
         Silence::NotForYou(closed) => {
             format!(
                 "{label} answers {here}, but not {whom}: {}.",
@@ -235,6 +234,14 @@ where
         }
     }
 }
+
+/// Why a place is silent, here and in the log.
+pub(crate) fn place_closed(this: &str) -> String {
+    format!("no binding or /agent opens {this}")
+}
+
+/// Why a message in a group is left alone, here and in the log.
+pub(crate) const NOT_ADDRESSED: &str = "the message neither mentions the bot nor replies to it";
 
 fn how_to_let_in(wording: &Wording<'_>) -> &'static str {
     match wording.reader {

@@ -70,6 +70,13 @@ pub(crate) fn for_a_while(label: &str, ms: i64, until: &str) -> String {
     )
 }
 
+/// How long a switch counts, in the audit.
+pub(crate) const ONCE: &str = "once";
+
+pub(crate) fn for_so_long(ms: i64) -> String {
+    format!("for {}", duration_of(ms))
+}
+
 /// The end of a switch for a while, told by the gateway.
 pub(crate) fn time_is_over(label: &str, ms: i64, then: &str) -> String {
     format!(

@@ -214,36 +214,50 @@ fn costs(cost: Money, currency: &Currency) -> String {
     }
 }
 
-/// Where the words in the prompt of the running or the last turn come from. `alone` is the role of
-/// the reader in a private chat.
-pub(crate) fn has_read(
+/// Whose words the running or the last answer is made of. `alone` is the role of the reader in a
+/// private chat.
+pub(crate) fn based_on(
     running: Option<Labels>,
     last: Option<Labels>,
     alone: Option<Role>,
 ) -> Option<String> {
-    let (turn, read) = match (running, last) {
-        (Some(read), _) => ("This turn", read),
-        (None, last) => ("The last turn", last?),
+    let (answer, read) = match (running, last) {
+        (Some(read), _) => ("The answer that is being written", read),
+        (None, last) => ("The last answer here", last?),
     };
     let words = match alone {
         Some(role) => read.in_words_for(role),
         None => read.in_words(),
     };
-    (!read.is_empty()).then(|| format!("{turn} has read: {words}."))
+    (!read.is_empty()).then(|| format!("{answer} is based on {words}."))
+}
+
+/// A file that does not count. `read` is the time of the one that does.
+pub(crate) fn broken_config(line: Option<u32>, read: &str) -> String {
+    let line = line.map_or_else(String::new, |line| format!(" in line {line}"));
+    format!(
+        "config.toml has a mistake{line}; the gateway runs with the one from {read}. `/reload` shows the mistake."
+    )
 }
 
 /// The state of the gateway, for admins and owners.
 pub(crate) struct House {
+    /// The file does not count.
+    pub(crate) config: Option<String>,
     pub(crate) up_ms: i64,
     pub(crate) busy: u64,
     pub(crate) turns: u64,
     pub(crate) failed: u64,
+    /// By people.
+    pub(crate) stopped: u64,
     /// Questions refused at a limit, before any turn.
     pub(crate) over_limit: u64,
     pub(crate) undelivered: u64,
     /// Where delivery is off.
     pub(crate) kept: u64,
     pub(crate) slow: u64,
+    /// Slow ones and others.
+    pub(crate) on_the_way: u64,
     pub(crate) repeated: u64,
     pub(crate) unreadable: u64,
     /// When background work was paused, and by whom.
@@ -256,11 +270,12 @@ pub(crate) struct House {
 }
 
 pub(crate) fn house(house: &House) -> String {
-    let mut lines = vec![
-        "For owners and admins:".to_owned(),
+    let mut lines = vec!["For owners and admins:".to_owned()];
+    lines.extend(house.config.iter().map(|told| format!("- {told}")));
+    lines.extend([
         format!("- The gateway has been up for {}.", up(house)),
         format!("- {}", last_day(house)),
-    ];
+    ]);
     lines.extend(house.paused.as_ref().map(|by| {
         format!("- Background work is paused, since {by}. `/resume background` goes on with it.")
     }));
@@ -296,6 +311,7 @@ fn last_day(house: &House) -> String {
     }
     let ends: Vec<String> = [
         (house.failed, "without an answer"),
+        (house.stopped, "stopped"),
         (house.over_limit, "refused at a limit"),
     ]
     .into_iter()
@@ -337,7 +353,11 @@ fn troubles(house: &House) -> Vec<String> {
         ));
     }
     if told.is_empty() {
-        told.push("Every message was delivered.".to_owned());
+        told.push(match house.on_the_way {
+            0 => "Nothing waits to be delivered.".to_owned(),
+            1 => "1 message is on its way.".to_owned(),
+            messages => format!("{} messages are on their way.", grouped(messages)),
+        });
     }
     told
 }
@@ -374,9 +394,9 @@ mod tests {
     #[test]
     fn the_origin_of_a_prompt_is_told_in_a_line() {
         let (owner, guest) = (Labels::of(Role::Owner), Labels::of(Role::Guest));
-        let line = |running, last, alone| has_read(running, last, alone).unwrap_or_default();
-        insta::assert_snapshot!(line(Some(owner | guest), Some(owner), None), @"This turn has read: an owner's words and a guest's words.");
-        insta::assert_snapshot!(line(None, Some(owner), Some(Role::Owner)), @"The last turn has read: your words.");
+        let line = |running, last, alone| based_on(running, last, alone).unwrap_or_default();
+        insta::assert_snapshot!(line(Some(owner | guest), Some(owner), None), @"The answer that is being written is based on an owner's words and a guest's words.");
+        insta::assert_snapshot!(line(None, Some(owner), Some(Role::Owner)), @"The last answer here is based on your words.");
         insta::assert_snapshot!(line(None, Some(Labels::NONE), None), @"");
         insta::assert_snapshot!(line(None, None, None), @"");
     }
@@ -486,6 +506,9 @@ mod tests {
             cached_tokens,
         };
         let bad = House {
+            config: Some(broken_config(Some(27), "14:05")),
+            stopped: 1,
+            on_the_way: 3,
             up_ms: 61 * 60_000,
             busy: 1,
             turns: 3,
@@ -517,6 +540,8 @@ mod tests {
             used_today(spent(1_247, 3_343), &Currency::default()),
             house(&bad),
             house(&House {
+                config: None,
+                stopped: 0,
                 busy: 0,
                 undelivered: 0,
                 kept: 0,
@@ -550,8 +575,9 @@ mod tests {
         You have used 1,247 tokens today.
         You have used 1,247 tokens today (0.0033 USD).
         For owners and admins:
+        - config.toml has a mistake in line 27; the gateway runs with the one from 14:05. `/reload` shows the mistake.
         - The gateway has been up for 1 h 1 min, and is working in 1 place.
-        - In the last 24 hours: 5 questions, 1 without an answer, 2 refused at a limit.
+        - In the last 24 hours: 5 questions, 1 without an answer, 1 stopped, 2 refused at a limit.
         - Background work is paused, since 16 Nov 2026, by Alice. `/resume background` goes on with it.
         - 2 messages could not be delivered; `/retry` sends again.
         - 3 messages kept where delivery is off.
@@ -562,7 +588,7 @@ mod tests {
         For owners and admins:
         - The gateway has been up for 1 h 1 min.
         - In the last 24 hours: 12 questions, all answered.
-        - Every message was delivered.
+        - 3 messages are on their way.
         - The last answer here came from openai/gpt-5.4: 1,217 tokens read (1,000 from the provider's cache), 30 written.
         - Lately here: stopped on request.
         There are no failed messages.
