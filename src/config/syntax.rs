@@ -459,7 +459,7 @@ impl Broken<'_> {
         let at = line.start + at;
         let key = shown.split('=').next().unwrap_or_default().trim();
         let advice = match shown.contains('*') {
-            true if is_known(key) => format!("{BOTH_QUOTES}, as in {}", example_of(key)),
+            true if is_known(key) => format!("write {}", example_of(key)),
             true => BOTH_QUOTES.to_owned(),
             false => format!("write `{}`", closed.trim_start()),
         };

@@ -608,7 +608,7 @@ fn a_quote_that_is_missing_before_a_comment_or_a_bracket() {
         → write `name = "Rose #1"`
     [telegram] ⏎ token = { env = "TELEGRAM_BOT_TOKEN }
         the closing quote is missing
-        → put a quote at both ends of the text
+        → write a value, such as `token = { env = "TELEGRAM_BOT_TOKEN" }`
     [access] ⏎ owners = ["telegram:11]  # me
         the closing quote is missing
         → write `owners = ["telegram:11"]  # me`
