@@ -179,7 +179,7 @@ mod tests {
             assert!(found.contains(expected), "{before:?} {word}: {found}");
         };
         check(None, "start", "parlor run");
-        check(None, "doctor", "parlor config check");
+        check(None, "lint", "parlor doctor");
         check(Some("config"), "set", "config.toml");
         check(Some("memories"), "add", "parlor remember");
         assert_eq!(hint(Some("agent"), "start"), None);

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
+use crate::home::Home;
 use crate::operations::diagnosis::Remedy;
 
 /// Whether the operator asked for this kind of remedy.
@@ -30,6 +31,12 @@ impl Asked {
 /// Carries out a remedy, and tells what was done.
 pub(crate) fn apply(home: &Path, remedy: &Remedy, now: DateTime<Utc>) -> io::Result<String> {
     match remedy {
+        // A folder that others use too, such as /tmp, is refused.
+        Remedy::CloseToOthers(path) if path == home => {
+            let closed = Home::new(home).keep_private();
+            closed.map_err(|error| io::Error::other(error.to_string()))?;
+            Ok(format!("took the rights of others from {}", home.display()))
+        }
         Remedy::CloseToOthers(path) => {
             let mode = fs::metadata(path)?.permissions().mode();
             fs::set_permissions(path, Permissions::from_mode(mode & 0o7700))?;

@@ -54,8 +54,14 @@ struct Patient<'a> {
 }
 
 impl Patient<'_> {
-    fn is_running(&self) -> bool {
+    /// Whether this process is the gateway, with its environment.
+    fn is_gateway(&self) -> bool {
         self.operations.is_some_and(Operations::is_live)
+    }
+
+    /// Whether a gateway runs on the home, in this process or another.
+    fn has_gateway(&self) -> bool {
+        self.is_gateway() || self.home.is_running()
     }
 
     fn db(&self) -> Option<&Db> {
@@ -83,13 +89,18 @@ pub(crate) async fn in_gateway(
     Ok(examine(&patient, findings, None).await)
 }
 
-/// Looks at a home without a gateway.
+/// Looks at a home without a gateway that could be asked.
 pub(crate) async fn on_home(home: &Home) -> Diagnosis {
     let (config, table) = config_on_disk(home);
-    let findings = vec![
-        Finding::note("gateway", "No gateway runs on this home.").fix("parlor run"),
-        config,
-    ];
+    let gateway = match home.is_running() {
+        true => Finding::bad(
+            "gateway",
+            "A gateway runs on this home, but does not answer.",
+        )
+        .fix("Restart it, if parlor status does not reach it either."),
+        false => not_running(),
+    };
+    let findings = vec![gateway, config];
     let opened = open(home).await;
     let (operations, problem) = match opened {
         Ok(db) => (
@@ -151,7 +162,7 @@ async fn examine(
 ) -> Diagnosis {
     findings.extend(habitat::check(patient.home));
     findings.extend(database::check(patient, problem).await);
-    findings.extend(secrets::check(patient.home, patient.is_running()));
+    findings.extend(secrets::check(patient.home, patient.is_gateway()));
     let (models, platforms) = match patient.depth {
         Depth::Full => tokio::join!(models::ask(patient), platforms::ask(patient)),
         Depth::Quick => (models::known(patient), platforms::known(patient)),
@@ -168,9 +179,13 @@ async fn examine(
     }
 }
 
+fn not_running() -> Finding {
+    Finding::note("gateway", "No gateway runs on this home.").fix("parlor run")
+}
+
 fn running(status: &Status) -> Finding {
     let Some(gateway) = &status.gateway else {
-        return Finding::note("gateway", "No gateway runs on this home.").fix("parlor run");
+        return not_running();
     };
     let down = gateway
         .platforms

@@ -76,7 +76,7 @@ async fn ask_telegram(
     }
     let expected = expectations::expectations(&snapshot.config.access, &snapshot.table);
     let topics = topics(snapshot);
-    let listening = match patient.is_running() {
+    let listening = match patient.has_gateway() {
         true => Listening::Yes,
         false => Listening::No,
     };

@@ -190,6 +190,19 @@ async fn the_doctor_of_a_running_gateway_does_not_poll() {
     );
 }
 
+/// A gateway that cannot be asked may be polling all the same.
+#[tokio::test]
+async fn beside_a_gateway_without_a_word_nobody_polls() {
+    let house = House::new(BOUND).await;
+    house.telegram.forum(-1001).topic(5, "Roses");
+    let _lock = parlor::home::Home::new(house.home.path())
+        .lock()
+        .expect("is free");
+    assert_snapshot!(found(house.home.path(), "gateway").await, @"bad: A gateway runs on this home, but does not answer. () → Restart it, if parlor status does not reach it either.");
+    assert!(house.telegram.calls("getUpdates").is_empty());
+    assert!(!house.telegram.calls("getMe").is_empty());
+}
+
 #[tokio::test]
 async fn faults_on_discord_are_told_apart() {
     let rest = "[agents.main]\n[agents.rose]\n[[bindings]]\nmatch = \"discord:channel:2001\"\nagent = \"rose\"\n\

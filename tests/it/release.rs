@@ -191,7 +191,7 @@ fn nix_is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// `systemd-analyze verify` ends well also where it does not know a key, so its words count.
+/// S4.40: one service unit. `systemd-analyze verify` ends well also where it does not know a key, so its words count.
 #[test]
 fn the_service_is_understood_and_has_few_rights() {
     if !is_there("systemd-analyze") {

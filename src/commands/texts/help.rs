@@ -130,6 +130,7 @@ mod tests {
         /retry: resend failed messages (in private: from all chats)
         /deliver `[off | on]`: keep answers back here, or send them again
         /reload: read config.toml again
+        /doctor: what is wrong here, and what to do about it
         /bind `name`: give this place to an agent in config.toml
         /unbind: take the binding of this place out of config.toml
         /audit `[number]`: who changed what (in private: in all chats)
