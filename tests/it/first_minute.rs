@@ -438,6 +438,11 @@ async fn the_operator_makes_the_first_owner() {
             .contains("# mine\n[access]  # who\nowners = [\"telegram:222\"]\ndms = \"pairing\"\n"),
         "{written}"
     );
+    assert_eq!(
+        house
+            .ask("SELECT actor || ' ' || subject || ' ' || after FROM audit WHERE action = 'pair'"),
+        "cli telegram:222 owner"
+    );
     wait_for_text(&bob, "re: hello").await;
     assert_eq!(
         bob.texts()[2],

@@ -116,8 +116,8 @@ impl TelegramChannel {
             gather,
             deps.signer.clone(),
             newest.clone(),
-            presses.clone(),
         )
+        .noting(presses.clone())
         .for_agents(deps.agents);
         let listener = Listener {
             receiver,

@@ -60,7 +60,6 @@ impl Receiver {
         gather: Duration,
         signer: Signer,
         newest: Arc<Newest>,
-        presses: Arc<Presses>,
     ) -> Self {
         Receiver {
             api,
@@ -69,7 +68,7 @@ impl Receiver {
             gather,
             signer,
             newest,
-            presses,
+            presses: Arc::default(),
             agents: 0,
             me: OnceCell::new(),
             answers: TaskTracker::new(),
@@ -79,6 +78,11 @@ impl Receiver {
     /// Tells the operator of so many agents.
     pub(super) fn for_agents(self, agents: usize) -> Self {
         Receiver { agents, ..self }
+    }
+
+    /// Leaves the answers to presses to the channel that shares this list.
+    pub(super) fn noting(self, presses: Arc<Presses>) -> Self {
+        Receiver { presses, ..self }
     }
 
     pub(super) async fn store(
