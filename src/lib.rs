@@ -24,6 +24,7 @@
 //! - `answering`: from a queued message to its written answer: admit, prepare, run, finish, commit.
 //! - [`lanes`]: order within a place; the [`lanes::Sessions`] handle.
 //! - `tenants`: the life of an agent: added, renamed, removed, brought back, taken along.
+//! - `moving`: agents and conversations of other systems, brought in; our agents, written for others.
 //! - `operations`: everything an operator can ask or change, for chat, command line and HTTP alike.
 //! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
@@ -57,6 +58,7 @@ mod http;
 pub mod lanes;
 mod metrics;
 pub mod models;
+mod moving;
 mod open_files;
 mod operations;
 mod printable;

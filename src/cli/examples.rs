@@ -73,6 +73,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "parlor agent add dot --name Dot",
         ],
     ),
+    (
+        "import",
+        &[
+            "parlor import openclaw",
+            "parlor import openclaw ~/old/.openclaw --yes --with-secrets",
+            "parlor import hermes --as default=hermes --json",
+        ],
+    ),
     ("agent list", &["parlor agent list", "parlor agents --json"]),
     (
         "agent info",

@@ -10,6 +10,7 @@ mod agents;
 pub(crate) mod finding_places;
 mod forgetting;
 pub(crate) mod house;
+mod imports;
 mod letters;
 pub(crate) mod named;
 pub(crate) mod names;
@@ -41,6 +42,7 @@ use crate::delivery::undelivered::Which;
 use crate::domain::SessionKey;
 use crate::home::{CheckedConfig, Home, ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
+use crate::moving::{self, Wish};
 use crate::records::audit::Actor;
 use crate::routing::pins::Pins;
 use crate::storage::{Db, StoreError};
@@ -64,6 +66,8 @@ pub(crate) use work::{Ended, Listed, ListedStage};
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
     Agent(AgentRequest),
+    /// Brings agents of another system in, or only looks.
+    Import(Wish),
     /// Gives a place to an agent.
     Pin {
         place: SessionKey,
@@ -120,7 +124,8 @@ impl Request {
             | Request::Reload
             | Request::Retry(_)
             | Request::Drop(_) => true,
-            Request::Pin { .. }
+            Request::Import(_)
+            | Request::Pin { .. }
             | Request::Unpin { .. }
             | Request::New { .. }
             | Request::Clear { .. }
@@ -144,6 +149,7 @@ pub(crate) enum Subject {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
     Agent(Box<AgentReply>),
+    Imported(Box<moving::Report>),
     Given(Given),
     BegunAnew,
     Ended(Ended),
@@ -267,6 +273,10 @@ impl Operations {
             Request::Agent(request) => {
                 let reply = agents::run(self, actor, request).await?;
                 Ok(Reply::Agent(Box::new(reply)))
+            }
+            Request::Import(wish) => {
+                let report = imports::run(self, actor, wish).await?;
+                Ok(Reply::Imported(Box::new(report)))
             }
             Request::Pin { place, agent } => {
                 let given = places::pin(self, actor, place, &agent).await;

@@ -13,7 +13,7 @@ use crate::delivery::outbox;
 use crate::domain::{AgentId, AgentUid};
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::{
-    agent_pauses, inbox, journal, ledger, subagents, summaries, transcript, turn_log,
+    agent_pauses, imports, inbox, journal, ledger, subagents, summaries, transcript, turn_log,
 };
 use crate::routing::pins;
 
@@ -100,6 +100,7 @@ pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<D
     journal::purge(tx, uid)?;
     ledger::purge(tx, uid)?;
     agent_pauses::purge(tx, uid)?;
+    imports::purge(tx, uid)?;
     let (pins, turns) = (pins::purge(tx, uid)?, turn_log::purge(tx, uid)?);
     let memories = memory::purge(tx, uid)?;
     agent_rows::purge(tx, uid)?;

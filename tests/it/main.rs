@@ -39,6 +39,7 @@ mod first_start;
 mod floods;
 mod groups;
 mod idle;
+mod importing;
 mod in_doubt;
 mod incoming;
 mod interrupted;
