@@ -115,13 +115,16 @@ fn wish(arguments: &Arguments) -> Result<Wish, Failure> {
     let folder = folder.ok_or_else(|| Failure::WrongUse("name the folder".into()))?;
     // The gateway has a working folder of its own.
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    let config_folder = arguments.config_dir.clone().or_else(|| match arguments.system {
-        Given::Moltis if arguments.folder.is_none() => {
-            let named = std::env::var_os("MOLTIS_CONFIG_DIR").map(PathBuf::from);
-            named.or_else(|| Some(std::env::home_dir()?.join(".config/moltis")))
-        }
-        _ => None,
-    });
+    let config_folder = arguments
+        .config_dir
+        .clone()
+        .or_else(|| match arguments.system {
+            Given::Moltis if arguments.folder.is_none() => {
+                let named = std::env::var_os("MOLTIS_CONFIG_DIR").map(PathBuf::from);
+                named.or_else(|| Some(std::env::home_dir()?.join(".config/moltis")))
+            }
+            _ => None,
+        });
     Ok(Wish {
         system: arguments.system.system(),
         folder: absolute(folder),
@@ -150,7 +153,9 @@ fn tell(report: &Report, json: bool) -> Outcome {
     }
     match report.count(State::Failed) {
         0 => Ok(()),
-        1 => Err(Failure::Failed("1 thing could not be carried; import again to try it once more".into())),
+        1 => Err(Failure::Failed(
+            "1 thing could not be carried; import again to try it once more".into(),
+        )),
         count => Err(Failure::Failed(format!(
             "{count} things could not be carried; import again to try them once more"
         ))),
@@ -191,20 +196,30 @@ fn tell_people(report: &Report) {
         ("Not carried:", &[State::Skipped]),
     ];
     for (title, states) in groups {
-        let items = report.items.iter().filter(|item| states.contains(&item.state));
+        let items = report
+            .items
+            .iter()
+            .filter(|item| states.contains(&item.state));
         tell_group(title, items.collect());
     }
     let same = report.count(State::Same);
     if same > 0 {
-        data(format_args!("\n{same} {} here already.", if same == 1 { "thing is" } else { "things are" }));
+        data(format_args!(
+            "\n{same} {} here already.",
+            if same == 1 { "thing is" } else { "things are" }
+        ));
     }
     if report.more > 0 {
         data(format_args!("{} more are not listed.", report.more));
     }
     let changed = report.count(State::Done);
     match (report.carried_out, changed) {
-        (false, _) => data(format_args!("\nNothing was changed. --yes carries the plan out.")),
-        (true, 0) => data(format_args!("\nNothing was changed: everything that can be carried is here.")),
+        (false, _) => data(format_args!(
+            "\nNothing was changed. --yes carries the plan out."
+        )),
+        (true, 0) => data(format_args!(
+            "\nNothing was changed: everything that can be carried is here."
+        )),
         (true, _) => {}
     }
 }
@@ -217,9 +232,19 @@ fn tell_group(title: &str, mut items: Vec<&Item>) {
     let place = |item: &Item| KINDS.iter().position(|kind| *kind == item.kind);
     items.sort_by_key(|item| place(item));
     for item in items.iter().take(MOST_SHOWN) {
-        let target = item.target.as_ref().map_or_else(String::new, |target| format!(" → {target}"));
-        let why = item.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        data(format_args!("  {:<13}{}{target}{why}", item.kind.as_str(), item.source));
+        let target = item
+            .target
+            .as_ref()
+            .map_or_else(String::new, |target| format!(" → {target}"));
+        let why = item
+            .why
+            .as_ref()
+            .map_or_else(String::new, |why| format!(" ({why})"));
+        data(format_args!(
+            "  {:<13}{}{target}{why}",
+            item.kind.as_str(),
+            item.source
+        ));
     }
     let more = items.len().saturating_sub(MOST_SHOWN);
     if more > 0 {

@@ -8,7 +8,7 @@ use toml_edit::{InlineTable, Item, Table, value};
 
 use super::found::FoundSecret;
 use crate::config::{AgentTable, Names, Risk};
-use crate::domain::{Platform, PersonId, SessionKey};
+use crate::domain::{PersonId, Platform, SessionKey};
 use crate::tenants::Section;
 
 /// Where a conversation is held, in the words of most systems.
@@ -145,7 +145,13 @@ fn tools(name: &str) -> &'static [&'static str] {
         "sessions_spawn" | "subagents" | "delegate" => &["spawn"],
         "sessions_send" => &["agent_send"],
         "message" => &["message_send"],
-        "group:fs" => &["file_read", "file_list", "file_search", "file_write", "file_edit"],
+        "group:fs" => &[
+            "file_read",
+            "file_list",
+            "file_search",
+            "file_write",
+            "file_edit",
+        ],
         "group:memory" => &["memory_search", "memory_save", "memory_note", "memory_edit"],
         "group:web" => &["web_fetch"],
         _ => &[],
@@ -184,7 +190,9 @@ pub(super) struct Token {
 impl Token {
     /// A text with the token itself, or `${NAME}`.
     pub(super) fn read(text: &str, env: &HashMap<String, String>) -> Self {
-        let named = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+        let named = text
+            .strip_prefix("${")
+            .and_then(|rest| rest.strip_suffix('}'));
         match named {
             Some(name) => Token::of(name, env),
             None => Token {
@@ -268,7 +276,12 @@ pub(super) fn providers_in(
             continue;
         }
         let source = format!("{variable} in {source}");
-        secrets.extend(provider((name, name), None, source, Token::of(variable, env)));
+        secrets.extend(provider(
+            (name, name),
+            None,
+            source,
+            Token::of(variable, env),
+        ));
     }
 }
 
@@ -312,7 +325,8 @@ pub(super) fn identity_line(text: &str, label: &str) -> Option<String> {
 /// A name or an emoji, if it is a short text.
 pub(super) fn short(value: Option<&str>) -> Option<String> {
     let text = value?.trim();
-    let is_short = !text.is_empty() && text.chars().count() <= 64 && !text.contains(char::is_control);
+    let is_short =
+        !text.is_empty() && text.chars().count() <= 64 && !text.contains(char::is_control);
     is_short.then(|| text.to_owned())
 }
 
@@ -322,20 +336,27 @@ mod tests {
 
     #[test]
     fn addresses_become_keys() {
-        let check = |platform: &str, kind: &str, chat: &str, thread: Option<&str>, expected: &str| {
-            let address = Address {
-                platform: platform.into(),
-                kind: kind.into(),
-                chat: chat.into(),
-                thread: thread.map(Into::into),
-                member: None,
+        let check =
+            |platform: &str, kind: &str, chat: &str, thread: Option<&str>, expected: &str| {
+                let address = Address {
+                    platform: platform.into(),
+                    kind: kind.into(),
+                    chat: chat.into(),
+                    thread: thread.map(Into::into),
+                    member: None,
+                };
+                let place = address.place().map(|place| place.to_string());
+                assert_eq!(place.unwrap_or_default(), expected);
             };
-            let place = address.place().map(|place| place.to_string());
-            assert_eq!(place.unwrap_or_default(), expected);
-        };
         check("telegram", "direct", "5", None, "telegram:dm:5");
         check("telegram", "dm", "5", Some("7"), "telegram:dm:5:7");
-        check("telegram", "group", "-100", Some("7"), "telegram:topic:-100:7");
+        check(
+            "telegram",
+            "group",
+            "-100",
+            Some("7"),
+            "telegram:topic:-100:7",
+        );
         check("telegram", "group", "-100", None, "telegram:group:-100");
         check("discord", "channel", "9", None, "discord:channel:9");
         check("discord", "channel", "9", Some("8"), "discord:thread:9:8");
@@ -365,15 +386,22 @@ mod tests {
             max_risk: None,
         };
         assert_eq!(lists.put_into(&mut table), ["exec", "canvas"]);
-        assert_eq!(table.written().to_string(), "tools = { allow = [\"file_read\"], deny = [\"file_write\"] }\n");
+        assert_eq!(
+            table.written().to_string(),
+            "tools = { allow = [\"file_read\"], deny = [\"file_write\"] }\n"
+        );
     }
 
     #[test]
     fn identity_lines_are_read_without_placeholders() {
-        let text = "# Me\n- **Name:** Rose\n- **Emoji:** (pick one)\n- creature: cat\n* **Vibe:** _warm_";
+        let text =
+            "# Me\n- **Name:** Rose\n- **Emoji:** (pick one)\n- creature: cat\n* **Vibe:** _warm_";
         let line = |label| identity_line(text, label);
         assert_eq!(line("Name").as_deref(), Some("Rose"));
         assert_eq!(line("Creature").as_deref(), Some("cat"));
-        assert_eq!((line("Emoji"), line("Vibe"), line("Theme")), (None, None, None));
+        assert_eq!(
+            (line("Emoji"), line("Vibe"), line("Theme")),
+            (None, None, None)
+        );
     }
 }

@@ -6,6 +6,7 @@
 
 mod carry_out;
 mod found;
+mod hermes;
 mod mapping;
 mod openclaw;
 mod plan;
@@ -95,6 +96,7 @@ fn look(home: &Path, wish: &Wish) -> Result<(Arc<Source>, Found), MovingError> {
     let source = Source::open(&path, home).map_err(disk(&path))?;
     let found = match wish.system {
         System::OpenClaw => openclaw::read(&source, wish),
+        System::Hermes => hermes::read(&source, wish),
         _ => None,
     };
     let Some(mut found) = found else {
@@ -103,8 +105,43 @@ fn look(home: &Path, wish: &Wish) -> Result<(Arc<Source>, Found), MovingError> {
             path.display()
         )));
     };
+    bound(&source, &mut found);
     keep_schedules(&source, &mut found, wish.system);
     Ok((Arc::new(source), found))
+}
+
+/// Agents of a source.
+const MOST_AGENTS: usize = 200;
+/// Memories of an agent.
+const MOST_MEMORIES: usize = 50_000;
+/// Conversations of an agent; the newest come.
+const MOST_CONVERSATIONS: usize = 20_000;
+/// Rules of a source.
+const MOST_RULES: usize = 1_000;
+
+/// Cuts off what no house has.
+fn bound(source: &Source, found: &mut Found) {
+    let cut = |kind, count: usize, most: usize| {
+        if count > most {
+            let what = format!("{count} of them");
+            source.left(kind, what, format!("at most {most} are carried"));
+        }
+        count.saturating_sub(most)
+    };
+    cut(Kind::Agent, found.agents.len(), MOST_AGENTS);
+    found.agents.truncate(MOST_AGENTS);
+    cut(Kind::Binding, found.bindings.len(), MOST_RULES);
+    found.bindings.truncate(MOST_RULES);
+    for agent in &mut found.agents {
+        cut(Kind::Memory, agent.memories.len(), MOST_MEMORIES);
+        agent.memories.truncate(MOST_MEMORIES);
+        let old = cut(
+            Kind::Conversation,
+            agent.conversations.len(),
+            MOST_CONVERSATIONS,
+        );
+        agent.conversations.drain(..old);
+    }
 }
 
 /// Schedules are kept as files, for the day on which agents have some.
@@ -115,9 +152,14 @@ fn keep_schedules(source: &Source, found: &mut Found, system: System) {
         }
         let path = plan::beside(system).join("schedules.json");
         for schedule in &agent.schedules {
-            let name = ["name", "id"].iter().find_map(|key| schedule.get(key)?.as_str());
+            let name = ["name", "id"]
+                .iter()
+                .find_map(|key| schedule.get(key)?.as_str());
             let name = format!("{}: {}", agent.source_id, name.unwrap_or("a schedule"));
-            let why = format!("agents have no schedules here yet; it is kept in {}", path.display());
+            let why = format!(
+                "agents have no schedules here yet; it is kept in {}",
+                path.display()
+            );
             source.left(Kind::Schedule, name, why);
         }
         let text = serde_json::to_string_pretty(&agent.schedules).unwrap_or_default();

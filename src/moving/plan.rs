@@ -9,7 +9,7 @@ use super::source::slug;
 use crate::config::edit::NewRule;
 use crate::config::{GroupSessions, SkillNames};
 use crate::domain::{
-    AgentId, AgentUid, DiscordId, Origin as Visit, PersonId, SessionKey, TelegramUserId,
+    AgentId, AgentUid, DiscordId, Origin as Visit, PersonId, Platform, SessionKey, TelegramUserId,
 };
 use crate::records::imports::{Carried, Row, Rows};
 use crate::routing;
@@ -27,6 +27,8 @@ pub(super) struct Known {
     pub(super) members: HashSet<PersonId>,
     /// Bindings in the config without filters.
     pub(super) bindings: HashMap<String, AgentId>,
+    /// Platforms that are in use here.
+    pub(super) platforms: HashSet<Platform>,
     /// Places with an agent set from chat.
     pub(super) pinned: HashSet<SessionKey>,
 }
@@ -35,7 +37,10 @@ pub(super) struct Known {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     New(AgentId),
-    Existing { id: AgentId, uid: AgentUid },
+    Existing {
+        id: AgentId,
+        uid: AgentUid,
+    },
     /// Not to be carried, and why.
     None(String),
 }
@@ -58,7 +63,9 @@ pub(super) fn targets(
     let mut taken = known.taken.clone();
     // Agents that were imported before keep the ids they have here.
     let choose = |agent: &FoundAgent| {
-        let carried = known.carried.get(&(Carried::Agent, agent.source_id.clone()));
+        let carried = known
+            .carried
+            .get(&(Carried::Agent, agent.source_id.clone()));
         let (target, why) = match carried.and_then(|row| Some((row, row.agent?))) {
             Some((row, uid)) => (again(row, uid, known), None),
             None => for_new(agent, known, &taken, wanted),
@@ -121,7 +128,8 @@ fn for_new(
 /// An agent with limits may do less than others.
 fn has_limits(agent: &FoundAgent) -> bool {
     let table = &agent.table;
-    let has_list = |names: &SkillNames| !matches!(names, SkillNames::Lists(lists) if lists.allow.is_none());
+    let has_list =
+        |names: &SkillNames| !matches!(names, SkillNames::Lists(lists) if lists.allow.is_none());
     table.max_risk.is_some()
         || table.tools.allow.is_some()
         || table.tools.deny.is_some()
@@ -171,7 +179,9 @@ pub(super) fn file_step(theirs: &str, ours: Option<&Ours>, carried: Option<&Row>
 
 /// The folder, in an agent's, for what has no other place here.
 pub(super) fn beside(system: System) -> PathBuf {
-    Path::new("workspace").join("imported").join(system.as_str())
+    Path::new("workspace")
+        .join("imported")
+        .join(system.as_str())
 }
 
 /// A rule to be written, or why not.
@@ -210,6 +220,10 @@ pub(super) fn rules(
                 let why = format!("config.toml gives this place to {ours}");
                 left(item, State::Conflict, &why)
             }
+            None if is_wide(binding, known) => {
+                let why = "this platform is in use here, and the rule would change who answers everywhere; write it yourself if you want it";
+                left(item, State::Manual, why)
+            }
             _ => PlannedRule {
                 item,
                 rule: Some(NewRule {
@@ -223,6 +237,14 @@ pub(super) fn rules(
         }
     };
     found.bindings.iter().map(plan).collect()
+}
+
+/// Whether the rule is for all of a platform that people here use.
+fn is_wide(binding: &FoundBinding, known: &Known) -> bool {
+    let mut fields = binding.pattern.split(':');
+    let platform = fields.next().and_then(|name| name.parse().ok());
+    let is_all = matches!((fields.next(), fields.next()), (None | Some("dm"), None));
+    is_all && platform.is_some_and(|platform: Platform| known.platforms.contains(&platform))
 }
 
 pub(super) fn rule_id(binding: &FoundBinding) -> String {
@@ -242,10 +264,8 @@ fn left(item: Item, state: State, why: &str) -> PlannedRule {
 /// Agents that a rule gives to more than single places. A rule for a place opens its agent there by
 /// itself; these are reached by everybody who was let in, as in the source.
 pub(super) fn reached_by_members(found: &Found) -> HashSet<String> {
-    let wide = found.bindings.iter().filter(|binding| {
-        let fields = binding.pattern.split(':').count();
-        fields < 3 || binding.pattern.contains(":user:")
-    });
+    let wide = found.bindings.iter();
+    let wide = wide.filter(|binding| binding.pattern.split(':').count() < 3);
     wide.map(|binding| binding.agent.clone()).collect()
 }
 
@@ -255,7 +275,10 @@ pub(super) enum Goes {
     /// Into its place, as a conversation of its own.
     Place(SessionKey),
     /// Behind the messages that were carried before.
-    More { place: SessionKey, from: usize },
+    More {
+        place: SessionKey,
+        from: usize,
+    },
     Archive(&'static str),
     /// Everything was carried before.
     Nowhere(&'static str),
@@ -369,7 +392,18 @@ mod tests {
 
     #[test]
     fn every_agent_gets_an_id_of_its_own() {
-        insta::assert_debug_snapshot!(chosen(&["main", "rose", "Night_Desk", "night desk", "system", "Kept", "ß", "dot"]), @"");
+        insta::assert_debug_snapshot!(chosen(&["main", "rose", "Night_Desk", "night desk", "system", "Kept", "ß", "dot"]), @r#"
+        [
+            "into main",
+            "new rose-2 (`rose` is taken here)",
+            "new night-desk (an id cannot be `Night_Desk` here)",
+            "new night-desk-2 (`night-desk` is taken here)",
+            "new system-2 (`system` is a reserved word and cannot be an agent id)",
+            "new other",
+            "new agent (an id cannot be `ß` here)",
+            "new dot",
+        ]
+        "#);
     }
 
     #[test]
@@ -400,13 +434,21 @@ mod tests {
             assert_eq!(step, expected, "{ours:?} {carried:?}");
         };
         check(None, None, FileStep::Write);
-        check(None, Some(row("new")), FileStep::Same("it was deleted here"));
+        check(
+            None,
+            Some(row("new")),
+            FileStep::Same("it was deleted here"),
+        );
         check(None, Some(row("old")), FileStep::Write);
         check(Some(ours("new", false)), None, FileStep::Same(""));
         check(Some(ours("mine", false)), None, FileStep::Beside);
         check(Some(ours("mine", true)), None, FileStep::Write);
         check(Some(ours("old", false)), Some(row("old")), FileStep::Write);
-        check(Some(ours("mine", false)), Some(row("old")), FileStep::Beside);
+        check(
+            Some(ours("mine", false)),
+            Some(row("old")),
+            FileStep::Beside,
+        );
         let changed = FileStep::Same("it was changed here since");
         check(Some(ours("mine", false)), Some(row("new")), changed);
     }

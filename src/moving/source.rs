@@ -69,7 +69,11 @@ impl Source {
 
     pub(super) fn take_notes(&self) -> Vec<Item> {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut notes)
+        let mut seen = HashSet::new();
+        let mut notes = std::mem::take(&mut *notes);
+        // A list that is read twice has the same faults twice.
+        notes.retain(|item| seen.insert((item.source.clone(), item.why.clone())));
+        notes
     }
 
     /// Keeps the messages of a conversation until they are carried.
@@ -207,7 +211,11 @@ impl Source {
             if is_wanted && depth < MAX_DEPTH && files.len() < MOST_FILES {
                 self.collect(tree, folder, &inside, depth + 1, files);
             } else if is_wanted {
-                self.left(Kind::File, shown(tree, &folder.join(inside)), "it is too deep");
+                self.left(
+                    Kind::File,
+                    shown(tree, &folder.join(inside)),
+                    "it is too deep",
+                );
             }
         }
     }
@@ -225,7 +233,9 @@ impl Source {
         }
         let files = self.files(tree, folder);
         let heads = files.iter().filter(|file| file.ends_with("SKILL.md"));
-        let heads: Vec<PathBuf> = heads.filter_map(|file| Some(file.parent()?.into())).collect();
+        let heads: Vec<PathBuf> = heads
+            .filter_map(|file| Some(file.parent()?.into()))
+            .collect();
         for head in &heads {
             let Some(name) = head.file_name().and_then(|name| name.to_str()) else {
                 continue;
@@ -235,11 +245,19 @@ impl Source {
                 continue;
             }
             let Some(slug) = slug(name) else {
-                self.left(Kind::Skill, source, "its name cannot be that of a skill here");
+                self.left(
+                    Kind::Skill,
+                    source,
+                    "its name cannot be that of a skill here",
+                );
                 continue;
             };
             let into = Path::new("skills").join(&slug);
-            if agent.files.iter().any(|file| file.target.starts_with(&into)) {
+            if agent
+                .files
+                .iter()
+                .any(|file| file.target.starts_with(&into))
+            {
                 self.left(Kind::Skill, source, "another skill has the same name");
                 continue;
             }
@@ -446,7 +464,10 @@ impl Database {
             true => String::new(),
             false => format!("ORDER BY {}", order.join(", ")),
         };
-        let sql = format!("SELECT {} FROM \"{table}\" {filter} {order}", selected.join(", "));
+        let sql = format!(
+            "SELECT {} FROM \"{table}\" {filter} {order}",
+            selected.join(", ")
+        );
         let (mut found, mut broken) = (Vec::new(), 0_usize);
         let mut walk = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare(&sql)?;

@@ -66,7 +66,9 @@ pub(crate) fn load(connection: &Connection, origin: &Origin) -> rusqlite::Result
     )?;
     let rows = statement.query_map(params![origin.system, origin.folder], |row| {
         let kind: String = row.get(0)?;
-        let kind = Carried::ALL.into_iter().find(|known| known.as_str() == kind);
+        let kind = Carried::ALL
+            .into_iter()
+            .find(|known| known.as_str() == kind);
         let uid: Option<String> = row.get(2)?;
         let carried = Row {
             agent: uid.and_then(|uid| uid.parse().ok()),
@@ -108,6 +110,9 @@ pub(crate) fn keep(
 
 /// Forgets what came with an agent that is destroyed, so that it can be imported again.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<()> {
-    tx.execute("DELETE FROM imports WHERE agent_uid = ?1", [uid.to_string()])
-        .map(drop)
+    tx.execute(
+        "DELETE FROM imports WHERE agent_uid = ?1",
+        [uid.to_string()],
+    )
+    .map(drop)
 }

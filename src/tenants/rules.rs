@@ -49,10 +49,7 @@ pub(super) async fn try_out(
     blocking(move || Ok(trial(&editing, &additions)?.1)).await
 }
 
-pub(super) async fn add(
-    editing: Arc<Editing>,
-    additions: Additions,
-) -> Result<Trial, TenantError> {
+pub(super) async fn add(editing: Arc<Editing>, additions: Additions) -> Result<Trial, TenantError> {
     blocking(move || {
         let (text, trial) = trial(&editing, &additions)?;
         if text != editing.text {

@@ -47,7 +47,12 @@ const LEFT: [(&str, &str); 7] = [
 
 pub(super) fn read(source: &Source, wish: &Wish) -> Option<Found> {
     let settings = settings::load(source);
-    let is_there = |path: &str| source.tree.what(Path::new(path)).is_ok_and(|what| what == Some(What::Folder));
+    let is_there = |path: &str| {
+        source
+            .tree
+            .what(Path::new(path))
+            .is_ok_and(|what| what == Some(What::Folder))
+    };
     if settings.is_none() && !["agents", "workspace", "state"].into_iter().any(is_there) {
         return None;
     }
@@ -59,7 +64,9 @@ pub(super) fn read(source: &Source, wish: &Wish) -> Option<Found> {
     let default = default_of(&settings, &entries);
     for (id, entry) in &entries {
         let is_default = default.as_ref() == Some(id);
-        found.agents.push(agent(source, &settings, (id, entry), is_default));
+        found
+            .agents
+            .push(agent(source, &settings, (id, entry), is_default));
     }
     let places = places::Places {
         source,
@@ -139,7 +146,9 @@ fn agent(
     }
     let is_wanted = |name: &str, _: &Path| {
         let slug = slug(name);
-        skills.as_ref().is_none_or(|listed| slug.is_some_and(|slug| listed.contains(&slug)))
+        skills
+            .as_ref()
+            .is_none_or(|listed| slug.is_some_and(|slug| listed.contains(&slug)))
     };
     if let Some(tree) = &workspace {
         source.add_skills(&mut agent, (tree, Path::new("skills")), is_wanted);
@@ -165,14 +174,16 @@ fn files(source: &Source, agent: &mut FoundAgent, tree: &Arc<Tree>) {
         is_folder || IDENTITY.contains(&name) || OTHERS.contains(&name)
     };
     let entries = tree.entries(Path::new("")).unwrap_or_default();
-    let others = entries.iter().filter(|entry| !entry.name.to_str().is_some_and(known));
+    let others = entries
+        .iter()
+        .filter(|entry| !entry.name.to_str().is_some_and(known));
     match others.count() {
         0 => {}
         count => source.manual(
             Kind::File,
             tree.path().display().to_string(),
             format!(
-                "{} of this workspace stay; copy what {} needs into its workspace",
+                "{} in it, besides its identity; copy what {} needs into its workspace",
                 some(count, "other file or folder", "other files and folders"),
                 agent.source_id
             ),
@@ -195,7 +206,14 @@ fn workspace(
     if let Some(named) = named {
         let path = named.strip_prefix("~/").map_or_else(
             || PathBuf::from(named),
-            |rest| source.tree.path().parent().unwrap_or(Path::new("/")).join(rest),
+            |rest| {
+                source
+                    .tree
+                    .path()
+                    .parent()
+                    .unwrap_or(Path::new("/"))
+                    .join(rest)
+            },
         );
         let last = path.file_name().map(PathBuf::from);
         let home = source.tree.path().parent().map(Path::to_owned);
@@ -203,7 +221,9 @@ fn workspace(
         tried.extend(last.iter().map(|last| source.tree.path().join(last)));
         tried.extend(home.zip(last).map(|(home, last)| home.join(last)));
     }
-    let has_plain_name = Path::new(id).components().all(|part| matches!(part, Component::Normal(_)));
+    let has_plain_name = Path::new(id)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
     if has_plain_name {
         tried.push(source.tree.path().join(format!("workspace-{id}")));
     }
@@ -284,12 +304,7 @@ fn settings_of(
     }
 }
 
-fn providers(
-    source: &Source,
-    settings: &Value,
-    env: &HashMap<String, String>,
-    found: &mut Found,
-) {
+fn providers(source: &Source, settings: &Value, env: &HashMap<String, String>, found: &mut Found) {
     let providers = settings["models"]["providers"].as_object();
     for (name, provider) in providers.into_iter().flatten() {
         let path = format!("models.providers.{name}");
@@ -315,22 +330,38 @@ fn schedules(source: &Source, found: &mut Found, default: Option<&str>) {
     let mut jobs: Vec<Value> = Vec::new();
     if let Some(database) = source.database(&source.tree, "state/openclaw.sqlite") {
         let columns = [
-            "job_json", "job_id", "agent_id", "name", "enabled", "schedule_kind", "schedule_expr",
-            "schedule_tz", "every_ms", "at", "payload_message", "delivery_channel", "delivery_to",
+            "job_json",
+            "job_id",
+            "agent_id",
+            "name",
+            "enabled",
+            "schedule_kind",
+            "schedule_expr",
+            "schedule_tz",
+            "every_ms",
+            "at",
+            "payload_message",
+            "delivery_channel",
+            "delivery_to",
             "delivery_thread_id",
         ];
-        let read = database.rows(source, ("cron_jobs", &columns), ("", &["sort_order"]), |row| {
-            if let Some(job) = row.json(0) {
-                return Some(job);
-            }
-            let mut job = Map::new();
-            for (at, column) in columns.iter().enumerate().skip(1) {
-                if let Some(text) = row.text(at) {
-                    job.insert((*column).to_owned(), text.into());
+        let read = database.rows(
+            source,
+            ("cron_jobs", &columns),
+            ("", &["sort_order"]),
+            |row| {
+                if let Some(job) = row.json(0) {
+                    return Some(job);
                 }
-            }
-            Some(Value::Object(job))
-        });
+                let mut job = Map::new();
+                for (at, column) in columns.iter().enumerate().skip(1) {
+                    if let Some(text) = row.text(at) {
+                        job.insert((*column).to_owned(), text.into());
+                    }
+                }
+                Some(Value::Object(job))
+            },
+        );
         jobs.extend(read);
     }
     if let Some(file) = source.json(&source.tree, "cron/jobs.json") {

@@ -67,14 +67,26 @@ impl Places<'_> {
         let channel = self.settings["channels"][&name].as_object()?;
         let accounts = channel.get("accounts").and_then(Value::as_object);
         let ids: Vec<&String> = accounts.into_iter().flat_map(Map::keys).collect();
-        let wanted = self.wish.account.as_deref().filter(|id| ids.iter().any(|known| known == id));
+        let wanted = self
+            .wish
+            .account
+            .as_deref()
+            .filter(|id| ids.iter().any(|known| known == id));
         let wanted = wanted.or_else(|| channel.get("defaultAccount").and_then(Value::as_str));
         let first = ids.iter().find(|id| **id == "default").or(ids.first());
-        let id = wanted.map(str::to_owned).or_else(|| first.map(|id| (*id).clone()));
+        let id = wanted
+            .map(str::to_owned)
+            .or_else(|| first.map(|id| (*id).clone()));
         let id = id.unwrap_or_else(|| "default".to_owned());
         for other in ids.iter().filter(|other| ***other != id) {
-            let why = format!("there is one bot for each platform here; --account {other} takes this one");
-            self.source.left(Kind::Setting, format!("channels.{name}.accounts.{other}"), why);
+            let why = format!(
+                "there is one bot for each platform here; --account {other} takes this one"
+            );
+            self.source.left(
+                Kind::Setting,
+                format!("channels.{name}.accounts.{other}"),
+                why,
+            );
         }
         let mut settings = channel.clone();
         settings.remove("accounts");
@@ -96,7 +108,9 @@ impl Places<'_> {
         let path = format!("channels.{name}");
         if let Some(file) = of("tokenFile").and_then(Value::as_str) {
             let source = format!("{path}.tokenFile ({file})");
-            found.secrets.push(mapping::bot(account.platform, source, Token::default()));
+            found
+                .secrets
+                .push(mapping::bot(account.platform, source, Token::default()));
             return;
         }
         let token = match of("botToken").or_else(|| of("token")) {
@@ -106,7 +120,9 @@ impl Places<'_> {
             }
             _ => Token::of(&variable, self.env),
         };
-        found.secrets.push(mapping::bot(account.platform, path, token));
+        found
+            .secrets
+            .push(mapping::bot(account.platform, path, token));
     }
 
     /// People who may write in private chats become members, and nobody more.
@@ -117,12 +133,14 @@ impl Places<'_> {
         match policy.unwrap_or("pairing") {
             "disabled" => {
                 let why = "private chats are off there, so nobody of its list is let in";
-                self.source.left(Kind::Setting, format!("channels.{name}.dmPolicy"), why);
+                self.source
+                    .left(Kind::Setting, format!("channels.{name}.dmPolicy"), why);
                 return;
             }
             "open" => {
                 let why = "private chats are open to everybody there; here [access] dms decides";
-                self.source.left(Kind::Setting, format!("channels.{name}.dmPolicy"), why);
+                self.source
+                    .left(Kind::Setting, format!("channels.{name}.dmPolicy"), why);
             }
             "pairing" => ids.extend(self.paired(account)),
             _ => {}
@@ -229,7 +247,9 @@ impl Places<'_> {
         let channel = matched["channel"].as_str().unwrap_or_default();
         let mut accounts = accounts.iter().flatten();
         let Some(account) = accounts.find(|account| account.platform.as_str() == channel) else {
-            return left(&format!("`{channel}` is not set up there, or is no platform here"));
+            return left(&format!(
+                "`{channel}` is not set up there, or is no platform here"
+            ));
         };
         match matched["accountId"].as_str() {
             None | Some("*") => {}
@@ -248,8 +268,12 @@ impl Places<'_> {
         };
         let kind = peer["kind"].as_str().unwrap_or_default();
         let rule = match (account.platform, kind, id.as_deref()) {
-            (Platform::Telegram, "direct" | "dm", Some("*")) => Ok(("telegram:dm".into(), Rights::default())),
-            (Platform::Discord, "direct" | "dm", Some("*")) => Ok(("discord:dm".into(), Rights::default())),
+            (Platform::Telegram, "direct" | "dm", Some("*")) => {
+                Ok(("telegram:dm".into(), Rights::default()))
+            }
+            (Platform::Discord, "direct" | "dm", Some("*")) => {
+                Ok(("discord:dm".into(), Rights::default()))
+            }
             (_, _, Some("*")) => Err("there is no rule for every group here".to_owned()),
             (platform, "direct" | "dm", Some(id)) => match mapping::person(platform, id) {
                 Some(person) => {
@@ -264,16 +288,19 @@ impl Places<'_> {
                     Some((chat, topic)) => (chat, Some(topic)),
                     None => (id, None),
                 };
-                self.telegram_rights(account, chat, topic).map(|rights| match topic {
-                    Some(topic) => (format!("telegram:topic:{chat}:{topic}"), rights),
-                    None => (format!("telegram:group:{chat}"), rights),
-                })
+                self.telegram_rights(account, chat, topic)
+                    .map(|rights| match topic {
+                        Some(topic) => (format!("telegram:topic:{chat}:{topic}"), rights),
+                        None => (format!("telegram:group:{chat}"), rights),
+                    })
             }
             (_, _, Some(id)) => self
                 .discord_rights(account, id)
                 .map(|(rights, _)| (format!("discord:channel:{id}"), rights)),
             (_, _, None) => match matched["guildId"].as_str() {
-                Some(guild) => self.guild(account, guild).map(|rights| (format!("discord:guild:{guild}"), rights)),
+                Some(guild) => self
+                    .guild(account, guild)
+                    .map(|rights| (format!("discord:guild:{guild}"), rights)),
                 None => Ok((channel.to_owned(), Rights::default())),
             },
         };
@@ -317,11 +344,15 @@ impl Places<'_> {
         let all = groups.and_then(|groups| groups.get("*"));
         let group = groups.and_then(|groups| groups.get(chat));
         if groups.is_some_and(|groups| !groups.is_empty()) && group.is_none() && all.is_none() {
-            return Err("the group is not in channels.telegram.groups, so nobody is answered there".into());
+            return Err(
+                "the group is not in channels.telegram.groups, so nobody is answered there".into(),
+            );
         }
         let topics = group.and_then(|group| group.get("topics"));
         let own = topic.and_then(|topic| topics?.get(topic));
-        let wide = topics.and_then(|topics| topics.get("*")).filter(|_| topic.is_some());
+        let wide = topics
+            .and_then(|topics| topics.get("*"))
+            .filter(|_| topic.is_some());
         let layers: Vec<&Value> = [own, wide, group, all].into_iter().flatten().collect();
         rights(&account.settings, &layers, Platform::Telegram)
     }
@@ -333,14 +364,25 @@ impl Places<'_> {
         for (chat, group) in groups.into_iter().flatten() {
             let path = format!("channels.telegram.groups.{chat}");
             if chat == "*" {
-                let why = "there is no rule for every group here; `parlor` answers where a binding is";
+                let why =
+                    "there is no rule for every group here; `parlor` answers where a binding is";
                 self.source.left(Kind::Binding, path, why);
                 continue;
             }
             let pattern = format!("telegram:group:{chat}");
-            let agent = found.bindings.iter().find(|binding| binding.pattern == pattern);
-            let agent = agent.map(|binding| binding.agent.clone()).or_else(|| usual.clone());
-            self.telegram_place(account, (&path, chat, None), (pattern, agent.clone()), found);
+            let agent = found
+                .bindings
+                .iter()
+                .find(|binding| binding.pattern == pattern);
+            let agent = agent
+                .map(|binding| binding.agent.clone())
+                .or_else(|| usual.clone());
+            self.telegram_place(
+                account,
+                (&path, chat, None),
+                (pattern, agent.clone()),
+                found,
+            );
             let topics = group.get("topics").and_then(Value::as_object);
             for (topic, settings) in topics.into_iter().flatten() {
                 let path = format!("{path}.topics.{topic}");
@@ -349,7 +391,10 @@ impl Places<'_> {
                 for key in ["systemPrompt", "skills"] {
                     self.no_counterpart(settings, &path, key);
                 }
-                let is_bound = found.bindings.iter().any(|binding| binding.pattern == pattern);
+                let is_bound = found
+                    .bindings
+                    .iter()
+                    .any(|binding| binding.pattern == pattern);
                 // A topic without an agent of its own is the group's.
                 if own.is_none() && is_bound {
                     continue;
@@ -366,7 +411,8 @@ impl Places<'_> {
     fn no_counterpart(&self, settings: &Value, path: &str, key: &str) {
         if settings.get(key).is_some_and(|value| !value.is_null()) {
             let why = "it has no counterpart here; AGENTS.md or the binding's agent can say it";
-            self.source.left(Kind::Setting, format!("{path}.{key}"), why);
+            self.source
+                .left(Kind::Setting, format!("{path}.{key}"), why);
         }
     }
 
@@ -382,7 +428,10 @@ impl Places<'_> {
             return self.source.left(Kind::Binding, path, why);
         };
         // A topic's own agent stands above a rule for the same topic, as in OpenClaw.
-        let taken = found.bindings.iter().position(|binding| binding.pattern == pattern);
+        let taken = found
+            .bindings
+            .iter()
+            .position(|binding| binding.pattern == pattern);
         if let (Some(at), Some(_)) = (taken, topic) {
             found.bindings.remove(at);
         } else if taken.is_some() {
@@ -402,7 +451,11 @@ impl Places<'_> {
     }
 
     /// Who may write in a channel of Discord, with the roles that may. An error if nobody may.
-    fn discord_rights(&self, account: &Account, channel: &str) -> Result<(Rights, Vec<u64>), String> {
+    fn discord_rights(
+        &self,
+        account: &Account,
+        channel: &str,
+    ) -> Result<(Rights, Vec<u64>), String> {
         let guilds = account.settings.get("guilds").and_then(Value::as_object);
         for guild in guilds.into_iter().flatten().map(|(_, guild)| guild) {
             let channels = guild.get("channels").and_then(Value::as_object);
@@ -420,23 +473,32 @@ impl Places<'_> {
         let policy = account.settings.get("groupPolicy").and_then(Value::as_str);
         match policy {
             Some("open") => Ok((Rights::default(), Vec::new())),
-            _ => Err("the channel is not in channels.discord.guilds, so nobody is answered there".into()),
+            _ => Err(
+                "the channel is not in channels.discord.guilds, so nobody is answered there".into(),
+            ),
         }
     }
 
     /// Who may write in a whole server. An error if only some channels are open.
     fn guild(&self, account: &Account, id: &str) -> Result<Rights, String> {
         let guilds = account.settings.get("guilds").and_then(Value::as_object);
-        let Some(guild) = guilds.and_then(|guilds| guilds.get(id).or_else(|| guilds.get("*"))) else {
+        let Some(guild) = guilds.and_then(|guilds| guilds.get(id).or_else(|| guilds.get("*")))
+        else {
             let policy = account.settings.get("groupPolicy").and_then(Value::as_str);
             return match policy {
                 Some("open") => Ok(Rights::default()),
-                _ => Err("the server is not in channels.discord.guilds, so nobody is answered there".into()),
+                _ => Err(
+                    "the server is not in channels.discord.guilds, so nobody is answered there"
+                        .into(),
+                ),
             };
         };
         let channels = guild.get("channels").and_then(Value::as_object);
         if channels.is_some_and(|channels| !channels.is_empty() && !channels.contains_key("*")) {
-            return Err("only some channels of the server are open there; each has a rule of its own".into());
+            return Err(
+                "only some channels of the server are open there; each has a rule of its own"
+                    .into(),
+            );
         }
         rights(&account.settings, &[guild], Platform::Discord)
     }
@@ -464,11 +526,16 @@ impl Places<'_> {
                     continue;
                 }
                 let pattern = format!("discord:channel:{channel}");
-                if found.bindings.iter().any(|binding| binding.pattern == pattern) {
+                if found
+                    .bindings
+                    .iter()
+                    .any(|binding| binding.pattern == pattern)
+                {
                     continue;
                 }
                 let Some(agent) = agent.clone() else {
-                    self.source.left(Kind::Binding, path, "no agent has this place there");
+                    self.source
+                        .left(Kind::Binding, path, "no agent has this place there");
                     continue;
                 };
                 match self.discord_rights(account, channel) {
@@ -494,7 +561,8 @@ fn rights(
     platform: Platform,
 ) -> Result<Rights, String> {
     let first = |key: &str| layers.iter().find_map(|layer| layer.get(key));
-    if first("enabled") == Some(&Value::Bool(false)) || first("allow") == Some(&Value::Bool(false)) {
+    if first("enabled") == Some(&Value::Bool(false)) || first("allow") == Some(&Value::Bool(false))
+    {
         return Err("it is switched off there".into());
     }
     let policy = first("groupPolicy").or_else(|| account.get("groupPolicy"));

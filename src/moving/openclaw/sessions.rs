@@ -41,9 +41,17 @@ pub(super) fn read(source: &Source, found: &mut Found) {
             .conversations
             .sort_by_key(|conversation| conversation.messages.last_at);
         if tools > 0 {
-            let tools = some(tools, "call or result of a tool", "calls and results of tools");
+            let tools = some(
+                tools,
+                "call or result of a tool",
+                "calls and results of tools",
+            );
             let what = format!("{}: {tools}", agent.source_id);
-            source.left(Kind::Conversation, what, "the words of people and agents are carried");
+            source.left(
+                Kind::Conversation,
+                what,
+                "the words of people and agents are carried",
+            );
         }
     }
 }
@@ -90,9 +98,12 @@ fn sessions(source: &Source, agent: &FoundAgent, database: &Database) -> Vec<Ses
         // Early versions have no windows; their events still name the session.
         let columns = ["session_id"];
         let group = "GROUP BY session_id";
-        windows = database.rows(source, ("transcript_events", &columns), (group, &[]), |row| {
-            Some((row.text(0)?, String::new()))
-        });
+        windows = database.rows(
+            source,
+            ("transcript_events", &columns),
+            (group, &[]),
+            |row| Some((row.text(0)?, String::new())),
+        );
     }
     let mut internal = 0;
     let mut sessions = Vec::new();
@@ -153,15 +164,20 @@ fn addresses(source: &Source, database: &Database) -> HashMap<String, Vec<Addres
     let conversations: HashMap<String, Address> = read.into_iter().collect();
     let mut addresses: HashMap<String, Vec<Address>> = HashMap::new();
     let columns = ["session_id", "conversation_id", "role"];
-    let links = database.rows(source, ("session_conversations", &columns), ("", &[]), |row| {
-        Some((row.text(0)?, row.text(1)?, row.text(2).unwrap_or_default()))
-    });
+    let links = database.rows(
+        source,
+        ("session_conversations", &columns),
+        ("", &[]),
+        |row| Some((row.text(0)?, row.text(1)?, row.text(2).unwrap_or_default())),
+    );
     let links = links.into_iter().filter(|(_, _, role)| role != "related");
     let columns = ["session_id", "primary_conversation_id"];
     let primary = database.rows(source, ("session_windows", &columns), ("", &[]), |row| {
         Some((row.text(0)?, row.word(1)))
     });
-    let primary = primary.into_iter().filter_map(|(session, id)| Some((session, id?)));
+    let primary = primary
+        .into_iter()
+        .filter_map(|(session, id)| Some((session, id?)));
     let all = links.map(|(session, id, _)| (session, id)).chain(primary);
     for (session, id) in all {
         let Some(address) = conversations.get(&id) else {
@@ -249,7 +265,11 @@ fn cold(source: &Source, database: &Database, filter: &str, folder: &Path) -> Ve
                 let path = folder.join("sessions/cold").join(name);
                 let read = source.tree.bytes(&path, MAX_TRANSCRIPT_BYTES);
                 read.map_err(|error| {
-                    source.left(Kind::Conversation, shown(&source.tree, &path), error.to_string());
+                    source.left(
+                        Kind::Conversation,
+                        shown(&source.tree, &path),
+                        error.to_string(),
+                    );
                 })
                 .ok()
             }
@@ -269,7 +289,8 @@ fn cold(source: &Source, database: &Database, filter: &str, folder: &Path) -> Ve
 }
 
 fn lines(text: &str) -> impl Iterator<Item = Value> {
-    text.lines().filter_map(|line| serde_json::from_str(line).ok())
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
 }
 
 /// The older form: `sessions.json` and a JSONL file for each session.
@@ -280,10 +301,19 @@ fn from_files(source: &Source, agent: &mut FoundAgent, folder: &Path) -> usize {
     }
     let index = source.json(tree, folder.join("sessions.json"));
     let mut named: HashMap<String, (String, Value)> = HashMap::new();
-    for (key, entry) in index.as_ref().and_then(Value::as_object).into_iter().flatten() {
-        let file = entry["sessionFile"].as_str().and_then(|path| path.rsplit('/').next());
+    for (key, entry) in index
+        .as_ref()
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let file = entry["sessionFile"]
+            .as_str()
+            .and_then(|path| path.rsplit('/').next());
         let id = entry["sessionId"].as_str();
-        let file = file.map(str::to_owned).or_else(|| Some(format!("{}.jsonl", id?)));
+        let file = file
+            .map(str::to_owned)
+            .or_else(|| Some(format!("{}.jsonl", id?)));
         if let Some(file) = file {
             named.insert(file, (key.clone(), entry.clone()));
         }
@@ -300,7 +330,11 @@ fn from_files(source: &Source, agent: &mut FoundAgent, folder: &Path) -> usize {
         let bytes = match tree.bytes(&folder.join(&file), MAX_TRANSCRIPT_BYTES) {
             Ok(bytes) => bytes,
             Err(error) => {
-                source.left(Kind::Conversation, shown(tree, &folder.join(&file)), error.to_string());
+                source.left(
+                    Kind::Conversation,
+                    shown(tree, &folder.join(&file)),
+                    error.to_string(),
+                );
                 continue;
             }
         };
@@ -419,7 +453,9 @@ impl Transcript {
                 _ => {}
             }
         }
-        transcript.summary = transcript.summary.filter(|summary| !summary.text.trim().is_empty());
+        transcript.summary = transcript
+            .summary
+            .filter(|summary| !summary.text.trim().is_empty());
         transcript
     }
 }
@@ -451,7 +487,10 @@ fn text_of(content: &Value) -> (String, usize) {
     match content {
         Value::String(text) => (text.clone(), 0),
         Value::Array(parts) => {
-            let calls = parts.iter().filter(|part| part["type"] == "toolCall").count();
+            let calls = parts
+                .iter()
+                .filter(|part| part["type"] == "toolCall")
+                .count();
             let texts = parts.iter().filter_map(|part| match part["type"].as_str() {
                 Some("text") => part["text"].as_str().map(str::to_owned),
                 Some("image") => Some("[picture]".to_owned()),

@@ -33,8 +33,15 @@ async fn odd_things_are_named_and_the_rest_is_carried() {
     symlink(elsewhere.path(), odd.join("memory")).expect("links");
     fs::create_dir(odd.join("skills")).expect("makes");
     symlink(elsewhere.path(), odd.join("skills/linked")).expect("links");
-    source.write("workspace-odd/skills/good/SKILL.md", "---\nname: good\ndescription: Good\n---\nx\n");
-    fs::write(odd.join("skills/good").join(OsStr::from_bytes(b"\xff\xfe")), "x").expect("writes");
+    source.write(
+        "workspace-odd/skills/good/SKILL.md",
+        "---\nname: good\ndescription: Good\n---\nx\n",
+    );
+    fs::write(
+        odd.join("skills/good").join(OsStr::from_bytes(b"\xff\xfe")),
+        "x",
+    )
+    .expect("writes");
     rustix::fs::mknodat(
         rustix::fs::CWD,
         odd.join("USER.md"),
@@ -43,7 +50,10 @@ async fn odd_things_are_named_and_the_rest_is_carried() {
         0,
     )
     .expect("a pipe");
-    fs::File::create(odd.join("MEMORY.md")).expect("makes").set_len(100 * 1024 * 1024).expect("a hole");
+    fs::File::create(odd.join("MEMORY.md"))
+        .expect("makes")
+        .set_len(100 * 1024 * 1024)
+        .expect("a hole");
     fs::write(odd.join("AGENTS.md"), b"\xff not text").expect("writes");
     source.database(
         "agents/odd/agent/openclaw-agent.sqlite",
@@ -51,11 +61,14 @@ async fn odd_things_are_named_and_the_rest_is_carried() {
            INSERT INTO transcript_events VALUES ('a', 1, '{"type":"message","message":{"role":"user","content":"kept"}}', NULL),
              ('a', 2, '{"type":"message"', NULL), ('a', 3, NULL, x'28b52ffd00'), ('a', 4, NULL, NULL), ('a', 'x', '{}', NULL);"#,
     );
-    source.write("agents/late/agent/openclaw-agent.sqlite", "this is no database at all, but it is long enough to look at");
+    source.write(
+        "agents/late/agent/openclaw-agent.sqlite",
+        "this is no database at all, but it is long enough to look at",
+    );
     let report = source.report(home, &["--yes"]).await;
     let agents = report.lines("agent");
     insta::assert_snapshot!(agents, @"
-    done: Night_Desk → night-desk (an id cannot be `Night_Desk` here; nothing besides its settings)
+    done: Night_Desk → night-desk (an id cannot be `Night_Desk` here; 1 file)
     done: night desk → night-desk-2 (`night-desk` is taken here; 1 file)
     done: system → system-2 (`system` is a reserved word and cannot be an agent id; nothing besides its settings)
     done: ../../evil → evil (an id cannot be `../../evil` here; nothing besides its settings)
@@ -75,7 +88,10 @@ async fn odd_things_are_named_and_the_rest_is_carried() {
     skipped: SOURCE/agents/late/agent/openclaw-agent.sqlite →  (this database cannot be read: file is not a database)
     skipped: SOURCE/workspace-odd/MEMORY.md →  (it has 104857600 bytes, and at most 16777216 are read)
     ");
-    let everything = ask(home, "SELECT coalesce(group_concat(text), '') FROM messages");
+    let everything = ask(
+        home,
+        "SELECT coalesce(group_concat(text), '') FROM messages",
+    );
     assert_eq!(everything, "kept");
     let mut open = vec![home.join("agents")];
     while let Some(folder) = open.pop() {
@@ -86,7 +102,10 @@ async fn odd_things_are_named_and_the_rest_is_carried() {
                 open.push(path);
             } else {
                 let text = fs::read(&path).expect("reads");
-                assert!(!String::from_utf8_lossy(&text).contains("not for agents"), "{path:?}");
+                assert!(
+                    !String::from_utf8_lossy(&text).contains("not for agents"),
+                    "{path:?}"
+                );
             }
         }
     }
@@ -101,7 +120,10 @@ async fn a_failure_is_named_and_leaves_nothing_half_made() {
     let home = home.path();
     crate::tenants::fine(home, &["agent", "list"]).await;
     let source = Source::new(".openclaw");
-    source.write("openclaw.json", "{ agents: { entries: { one: {}, two: {}, three: {} } } }");
+    source.write(
+        "openclaw.json",
+        "{ agents: { entries: { one: {}, two: {}, three: {} } } }",
+    );
     for name in ["one", "two", "three"] {
         source.write(&format!("workspace-{name}/SOUL.md"), name);
     }
@@ -111,11 +133,18 @@ async fn a_failure_is_named_and_leaves_nothing_half_made() {
         .expect("a trigger");
     let ran = source.import(home, &["--yes"]).await;
     assert_eq!(ran.code, 1);
-    assert!(ran.stdout.contains("Could not be carried:\n  agent        two → two"), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("Could not be carried:\n  agent        two → two"),
+        "{}",
+        ran.stdout
+    );
     assert!(home.join("agents/one/SOUL.md").exists() && home.join("agents/three/SOUL.md").exists());
     assert!(!home.join("agents/two").exists());
     assert!(!config(home).contains("[agents.two]"));
-    connection.execute_batch("DROP TRIGGER breaks").expect("drops");
+    connection
+        .execute_batch("DROP TRIGGER breaks")
+        .expect("drops");
     let again = source.report(home, &["--yes"]).await;
     assert_eq!(again.count("done"), 1, "{:#}", again.0);
     assert!(home.join("agents/two/SOUL.md").exists());

@@ -1,5 +1,6 @@
 //! `parlor import`: sources written after the layouts of five systems, opened with real SQLite.
 
+mod hermes;
 mod hostile;
 mod openclaw;
 
@@ -51,7 +52,11 @@ impl Source {
         let mut found = BTreeMap::new();
         let mut open = vec![self.folder.path().to_owned()];
         while let Some(next) = open.pop() {
-            for path in fs::read_dir(&next).expect("reads").flatten().map(|entry| entry.path()) {
+            for path in fs::read_dir(&next)
+                .expect("reads")
+                .flatten()
+                .map(|entry| entry.path())
+            {
                 let kind = fs::symlink_metadata(&path).expect("is there");
                 match () {
                     () if kind.is_dir() => open.push(path),
@@ -103,7 +108,11 @@ impl Report {
         let word = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
         let lines = items.map(|item| {
             let (source, target) = (word(item, "source"), word(item, "target"));
-            format!("{}: {source} → {target} ({})", word(item, "state"), word(item, "why"))
+            format!(
+                "{}: {source} → {target} ({})",
+                word(item, "state"),
+                word(item, "why")
+            )
         });
         lines.collect::<Vec<_>>().join("\n")
     }
@@ -118,7 +127,16 @@ impl Report {
 fn state(home: &Path) -> (BTreeMap<PathBuf, Vec<u8>>, Vec<String>) {
     let mut files = files(home);
     files.retain(|name, _| !name.ends_with("config.lock"));
-    let tables = ["agents", "memories", "messages", "places", "people", "imports", "audit", "summaries"];
+    let tables = [
+        "agents",
+        "memories",
+        "messages",
+        "places",
+        "people",
+        "imports",
+        "audit",
+        "summaries",
+    ];
     let count = |table| crate::support::house::ask(home, &format!("SELECT count(*) FROM {table}"));
     (files, tables.map(count).to_vec())
 }

@@ -112,7 +112,9 @@ fn add(database: &Connection, session: &str, seq: i64, text: &str) {
         true => (None, Some(zstd(text))),
         false => (Some(text), None),
     };
-    database.execute(sql, params![session, seq, plain, packed]).expect("writes");
+    database
+        .execute(sql, params![session, seq, plain, packed])
+        .expect("writes");
 }
 
 /// Three agents, topics, people, conversations in every form.
@@ -126,31 +128,86 @@ fn source() -> Source {
     source.write("workspace/memory/ideas.md", "- an idea\n");
     source.write("workspace/code.py", "print()\n");
     source.write("workspace-rose/SOUL.md", "Roses are red.\n");
-    source.write("workspace-rose/IDENTITY.md", "- **Creature:** fox\n- **Emoji:** (choose)\n");
+    source.write(
+        "workspace-rose/IDENTITY.md",
+        "- **Creature:** fox\n- **Emoji:** (choose)\n",
+    );
     source.write("workspace-rose/MEMORY.md", "Likes tea.\n");
     source.write("workspace-rose/HEARTBEAT.md", "tick\n");
-    source.write("workspace-rose/skills/Own Tricks/SKILL.md", "---\nname: own-tricks\ndescription: x\n---\nHi\n");
-    source.write("skills/invoices/SKILL.md", "---\nname: invoices\ndescription: Writes invoices\n---\nDo it.\n");
+    source.write(
+        "workspace-rose/skills/Own Tricks/SKILL.md",
+        "---\nname: own-tricks\ndescription: x\n---\nHi\n",
+    );
+    source.write(
+        "skills/invoices/SKILL.md",
+        "---\nname: invoices\ndescription: Writes invoices\n---\nDo it.\n",
+    );
     source.write("skills/invoices/forms/a.txt", "form\n");
-    source.write("skills/other/SKILL.md", "---\nname: other\ndescription: Other\n---\nNo.\n");
+    source.write(
+        "skills/other/SKILL.md",
+        "---\nname: other\ndescription: Other\n---\nNo.\n",
+    );
     source.write("desk-files/SOUL.md", "Desk.\n");
     let rose = source.database("agents/rose/agent/openclaw-agent.sqlite", SCHEMA);
     add(&rose, "s-topic", 0, r#"{"type":"session","id":"s-topic"}"#);
-    add(&rose, "s-topic", 1, &event("e1", "user", "before the reset"));
-    add(&rose, "s-topic", 2, r#"{"type":"reset","firstKeptEntryId":null}"#);
-    add(&rose, "s-topic", 3, &event("e2", "user", "[Telegram Ann] hello Rose"));
-    add(&rose, "s-topic", 4, &event("e3", "assistant", &format!("a long answer {}", "x".repeat(3000))));
-    add(&rose, "s-topic", 5, r#"{"type":"compaction","summary":"They said hello.","firstKeptEntryId":"e5"}"#);
+    add(
+        &rose,
+        "s-topic",
+        1,
+        &event("e1", "user", "before the reset"),
+    );
+    add(
+        &rose,
+        "s-topic",
+        2,
+        r#"{"type":"reset","firstKeptEntryId":null}"#,
+    );
+    add(
+        &rose,
+        "s-topic",
+        3,
+        &event("e2", "user", "[Telegram Ann] hello Rose"),
+    );
+    add(
+        &rose,
+        "s-topic",
+        4,
+        &event(
+            "e3",
+            "assistant",
+            &format!("a long answer {}", "x".repeat(3000)),
+        ),
+    );
+    add(
+        &rose,
+        "s-topic",
+        5,
+        r#"{"type":"compaction","summary":"They said hello.","firstKeptEntryId":"e5"}"#,
+    );
     add(&rose, "s-topic", 6, &event("e5", "user", "and then?"));
-    add(&rose, "s-topic", 7, r#"{"type":"message","id":"e6","message":{"role":"toolResult","content":"ok"}}"#);
-    let cold = format!("{}\n{}\n", event("a", "user", "a cold question"), event("b", "assistant", "a cold answer"));
+    add(
+        &rose,
+        "s-topic",
+        7,
+        r#"{"type":"message","id":"e6","message":{"role":"toolResult","content":"ok"}}"#,
+    );
+    let cold = format!(
+        "{}\n{}\n",
+        event("a", "user", "a cold question"),
+        event("b", "assistant", "a cold answer")
+    );
     rose.execute(
         "INSERT INTO session_transcript_cold_archives VALUES ('s-cold', 'x.jsonl.zst', 'sqlite', ?1)",
         [zstd(&cold)],
     )
     .expect("writes");
     add(&rose, "s-spawn", 0, &event("z", "user", "internal"));
-    add(&rose, "s-main", 0, &event("m", "user", "shared among people"));
+    add(
+        &rose,
+        "s-main",
+        0,
+        &event("m", "user", "shared among people"),
+    );
     drop(rose);
     source.database(
         "state/openclaw.sqlite",
@@ -201,6 +258,7 @@ async fn a_plan_comes_first_and_changes_nothing() {
       conversation agent:rose:main (1 message, kept with rose-2 for exports: several people wrote in it from their own chats)
 
     For you to do:
+      file         SOURCE/workspace (1 other file or folder in it, besides its identity; copy what main needs into its workspace)
       person       ann ([people.<name>] with ids = ["telegram:111", "discord:555"] makes this one person)
       secret       channels.telegram (set TELEGRAM_BOT_TOKEN and name it in [telegram], or import with --with-secrets)
       secret       channels.discord (set DISCORD_TOKEN and name it in [discord])
@@ -253,10 +311,17 @@ async fn agents_topics_people_and_conversations_move_in() {
     done: SOURCE/workspace/SOUL.md → agents/main/SOUL.md ()
     done: SOURCE/workspace/memory/2026-08-01.md → agents/main/memory/2026-08-01.md ()
     done: SOURCE/workspace/memory/ideas.md → agents/main/workspace/imported/openclaw/memory/ideas.md ()
+    manual: SOURCE/workspace →  (1 other file or folder in it, besides its identity; copy what main needs into its workspace)
     ");
     let after = config(home);
-    assert!(after.starts_with(before.split("\n[").next().expect("a head")), "comments stay");
-    let added: Vec<&str> = after.lines().filter(|line| !before.contains(line)).collect();
+    assert!(
+        after.starts_with(before.split("\n[").next().expect("a head")),
+        "comments stay"
+    );
+    let added: Vec<&str> = after
+        .lines()
+        .filter(|line| !before.contains(line))
+        .collect();
     assert_snapshot!(added.join("\n"), @r#"
     [agents.rose-2]
     name = "Rose Red"
@@ -302,15 +367,37 @@ async fn agents_topics_people_and_conversations_move_in() {
     let said = "SELECT group_concat(kind || ' ' || substr(text, 1, 24), '; ') FROM messages JOIN places ON places.id = place_id WHERE key = ";
     assert_snapshot!(ask(home, &format!("{said} 'telegram:topic:-1001:3'")), @"person [Telegram Ann] hello Ros; agent a long answer xxxxxxxxxx; person and then?");
     assert_snapshot!(ask(home, &format!("{said} 'telegram:dm:222'")), @"person a cold question; agent a cold answer");
-    assert_eq!(ask(home, "SELECT group_concat(text) FROM summaries WHERE part = ''"), "They said hello.");
-    assert_eq!(ask(home, "SELECT count(*) FROM messages WHERE labels IS NOT 128"), "0", "all are imported words");
+    assert_eq!(
+        ask(
+            home,
+            "SELECT group_concat(text) FROM summaries WHERE part = ''"
+        ),
+        "They said hello."
+    );
+    assert_eq!(
+        ask(
+            home,
+            "SELECT count(*) FROM messages WHERE labels IS NOT 128"
+        ),
+        "0",
+        "all are imported words"
+    );
     assert_snapshot!(ask(home, "SELECT group_concat(id) FROM (SELECT id FROM people WHERE paired_at IS NOT NULL ORDER BY id)"), @"telegram:111,telegram:222,telegram:333");
-    assert!(!after.contains("telegram:111\", \"telegram") && !after.contains("owners = [\"telegram:111\"]"), "nobody becomes an owner");
+    assert!(
+        !after.contains("telegram:111\", \"telegram")
+            && !after.contains("owners = [\"telegram:111\"]"),
+        "nobody becomes an owner"
+    );
     assert_snapshot!(ask(home, "SELECT group_concat(action || ' ' || coalesce(agent, subject), '; ') FROM audit"), @"agent import main; agent import rose-2; agent import desk; bind rose-2; bind desk; bind main; bind main; bind rose-2; bind desk; pair telegram:111; pair telegram:222; pair telegram:333");
-    assert!(!home.join("secrets").exists(), "no secret without --with-secrets");
+    assert!(
+        !home.join("secrets").exists(),
+        "no secret without --with-secrets"
+    );
     fine(home, &["config", "check"]).await;
     let leftovers = fs::read_dir(home).expect("reads").flatten();
-    let leftovers: Vec<_> = leftovers.filter(|entry| entry.file_name().to_string_lossy().starts_with(".moving")).collect();
+    let leftovers: Vec<_> = leftovers
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(".moving"))
+        .collect();
     assert!(leftovers.is_empty(), "{leftovers:?}");
 }
 
@@ -322,11 +409,27 @@ async fn a_second_run_changes_nothing_and_later_additions_come() {
     let before = state(home);
     let again = source.import(home, &["--yes"]).await;
     assert_eq!(again.code, 0);
-    assert!(again.stdout.contains("Nothing was changed: everything that can be carried is here."), "{}", again.stdout);
+    assert!(
+        again
+            .stdout
+            .contains("Nothing was changed: everything that can be carried is here."),
+        "{}",
+        again.stdout
+    );
     assert_eq!(state(home), before);
     // A message more, a file changed there, a file changed here, a new agent.
-    let rose = Connection::open(source.path().join("agents/rose/agent/openclaw-agent.sqlite")).expect("opens");
-    add(&rose, "s-topic", 8, &event("e7", "assistant", "Then we had tea."));
+    let rose = Connection::open(
+        source
+            .path()
+            .join("agents/rose/agent/openclaw-agent.sqlite"),
+    )
+    .expect("opens");
+    add(
+        &rose,
+        "s-topic",
+        8,
+        &event("e7", "assistant", "Then we had tea."),
+    );
     drop(rose);
     source.write("workspace-rose/SOUL.md", "Roses are blue.\n");
     source.write("workspace-rose/MEMORY.md", "Likes coffee.\n");
@@ -338,10 +441,16 @@ async fn a_second_run_changes_nothing_and_later_additions_come() {
     let read = |path: &str| fs::read_to_string(home.join(path)).expect("a file");
     assert_eq!(read("agents/rose-2/SOUL.md"), "Roses are blue.\n");
     assert_eq!(read("agents/rose-2/MEMORY.md"), "Mine now.\n");
-    assert_eq!(read("agents/rose-2/workspace/imported/openclaw/MEMORY.md"), "Likes coffee.\n");
+    assert_eq!(
+        read("agents/rose-2/workspace/imported/openclaw/MEMORY.md"),
+        "Likes coffee.\n"
+    );
     assert_eq!(read("agents/late/SOUL.md"), "Late.\n");
     assert_eq!(
-        ask(home, "SELECT text FROM messages JOIN places ON places.id = place_id WHERE key = 'telegram:topic:-1001:3' ORDER BY messages.id DESC LIMIT 1"),
+        ask(
+            home,
+            "SELECT text FROM messages JOIN places ON places.id = place_id WHERE key = 'telegram:topic:-1001:3' ORDER BY messages.id DESC LIMIT 1"
+        ),
         "Then we had tea."
     );
     let last = state(home);
@@ -353,13 +462,27 @@ async fn a_second_run_changes_nothing_and_later_additions_come() {
 #[tokio::test]
 async fn rows_that_are_not_merged_yet_are_read_and_a_running_source_is_named() {
     let (home, source) = (fresh_home().await, source());
-    let path = source.path().join("agents/rose/agent/openclaw-agent.sqlite");
+    let path = source
+        .path()
+        .join("agents/rose/agent/openclaw-agent.sqlite");
     let rose = Connection::open(&path).expect("opens");
-    rose.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;").expect("a WAL");
-    add(&rose, "s-topic", 8, &event("e7", "assistant", "only in the WAL"));
+    rose.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;")
+        .expect("a WAL");
+    add(
+        &rose,
+        "s-topic",
+        8,
+        &event("e7", "assistant", "only in the WAL"),
+    );
     assert!(path.with_extension("sqlite-wal").exists());
     let report = source.report(home.path(), &["--yes"]).await;
-    assert_eq!(ask(home.path(), "SELECT count(*) FROM messages WHERE text = 'only in the WAL'"), "1");
+    assert_eq!(
+        ask(
+            home.path(),
+            "SELECT count(*) FROM messages WHERE text = 'only in the WAL'"
+        ),
+        "1"
+    );
     let running = &report.0["running"];
     assert_eq!(running[0]["pid"], std::process::id(), "{running}");
     drop(rose);
@@ -380,10 +503,19 @@ async fn secrets_come_only_when_asked_for() {
     ");
     assert!(!report.0.to_string().contains("hidden"));
     let secret = home.join("secrets/telegram");
-    assert_eq!(fs::read_to_string(&secret).expect("a secret"), "123:hidden-token");
-    assert_eq!(fs::metadata(&secret).expect("a file").permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::read_to_string(&secret).expect("a secret"),
+        "123:hidden-token"
+    );
+    assert_eq!(
+        fs::metadata(&secret).expect("a file").permissions().mode() & 0o777,
+        0o600
+    );
     let written = config(home);
-    assert!(written.contains("[telegram]\ntoken = { file = \"secrets/telegram\" }"), "{written}");
+    assert!(
+        written.contains("[telegram]\ntoken = { file = \"secrets/telegram\" }"),
+        "{written}"
+    );
     assert!(!written.contains("hidden"));
     let before = state(home);
     source.report(home, &["--yes", "--with-secrets"]).await;
@@ -406,9 +538,17 @@ async fn older_files_are_read_too() {
         event("b", "assistant", "hi"),
     ];
     source.write("agents/Rose/sessions/one.jsonl", &lines.join("\n"));
-    source.write("agents/Rose/sessions/gone.jsonl.deleted", &event("a", "user", "deleted"));
-    source.write("agents/Rose/sessions/lost.jsonl", &event("a", "user", "nobody names me"));
-    let report = source.report(home.path(), &["--yes", "--as", "Rose=red"]).await;
+    source.write(
+        "agents/Rose/sessions/gone.jsonl.deleted",
+        &event("a", "user", "deleted"),
+    );
+    source.write(
+        "agents/Rose/sessions/lost.jsonl",
+        &event("a", "user", "nobody names me"),
+    );
+    let report = source
+        .report(home.path(), &["--yes", "--as", "Rose=red"])
+        .await;
     assert_snapshot!(report.lines("conversation"), @"
     done: lost.jsonl →  (1 message, kept with red for exports: its place cannot be told)
     done: agent:Rose:main → telegram:topic:-1001:3 (2 messages)
@@ -441,19 +581,36 @@ async fn a_running_gateway_takes_the_agents_in() {
     house.settled(&gateway).await;
     let asked = format!("{:?}", house.model.journal().pop().expect("asked"));
     assert!(asked.contains("Roses are red."), "{asked}");
-    assert!(asked.contains("and then?") && asked.contains("They said hello."), "{asked}");
+    assert!(
+        asked.contains("and then?") && asked.contains("They said hello."),
+        "{asked}"
+    );
     // A person who is not on the source's list is not answered there.
     let before = house.model.journal().len();
-    topic.says(crate::support::fake_telegram::BOB, "@parlor_bot and me?").await;
+    topic
+        .says(crate::support::fake_telegram::BOB, "@parlor_bot and me?")
+        .await;
     house.settled(&gateway).await;
     assert_eq!(house.model.journal().len(), before);
     // The place has gone on here: what comes there later is not mixed in.
-    let rose = Connection::open(source.path().join("agents/rose/agent/openclaw-agent.sqlite")).expect("opens");
+    let rose = Connection::open(
+        source
+            .path()
+            .join("agents/rose/agent/openclaw-agent.sqlite"),
+    )
+    .expect("opens");
     add(&rose, "s-topic", 8, &event("e7", "assistant", "too late"));
     drop(rose);
     let report = source.report(house.home.path(), &["--yes"]).await;
-    assert!(report.lines("conversation").contains("the place has gone on here"));
-    assert_eq!(house.ask("SELECT count(*) FROM messages WHERE text = 'too late'"), "0");
+    assert!(
+        report
+            .lines("conversation")
+            .contains("the place has gone on here")
+    );
+    assert_eq!(
+        house.ask("SELECT count(*) FROM messages WHERE text = 'too late'"),
+        "0"
+    );
     house.close(gateway).await;
 }
 
@@ -465,11 +622,18 @@ async fn an_import_that_is_killed_and_run_again_ends_in_the_same_state() {
     let expected = essence(whole.path());
     for wait in [0, 30, 60, 90, 120, 150, 200, 300] {
         let home = fresh_home().await;
-        let process = Process::start(home.path(), &["import", "openclaw", &source.text(), "--yes"]);
+        let process = Process::start(
+            home.path(),
+            &["import", "openclaw", &source.text(), "--yes"],
+        );
         tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
         process.kill().await;
         let again = source.import(home.path(), &["--yes"]).await;
-        assert_eq!(again.code, 0, "after {wait} ms: {}{}", again.stderr, again.stdout);
+        assert_eq!(
+            again.code, 0,
+            "after {wait} ms: {}{}",
+            again.stderr, again.stdout
+        );
         assert_eq!(essence(home.path()), expected, "after {wait} ms");
     }
 }
@@ -497,15 +661,25 @@ async fn at_a_terminal_the_plan_is_asked_about() {
     // Input that is no terminal is no yes.
     let ran = run_with_input(home.path(), &["import", "openclaw", &source.text()], "y\n").await;
     assert_eq!(ran.code, 0);
-    assert!(ran.stdout.contains("Nothing was changed. --yes carries the plan out."));
+    assert!(
+        ran.stdout
+            .contains("Nothing was changed. --yes carries the plan out.")
+    );
     assert!(!home.path().join("agents/desk").exists());
     let wrong = run(home.path(), &["import", "openclaw", "/nowhere/at/all"]).await;
-    assert_eq!((wrong.code, wrong.stderr.trim()), (2, "error: there is no folder /nowhere/at/all"));
+    assert_eq!(
+        (wrong.code, wrong.stderr.trim()),
+        (2, "error: there is no folder /nowhere/at/all")
+    );
     let empty = tempfile::tempdir().expect("a folder");
     let path = empty.path().display().to_string();
     let none = run(home.path(), &["import", "openclaw", &path]).await;
     assert_eq!(none.code, 2);
-    assert!(none.stderr.contains("has nothing of OpenClaw"), "{}", none.stderr);
+    assert!(
+        none.stderr.contains("has nothing of OpenClaw"),
+        "{}",
+        none.stderr
+    );
     let own = home.path().display().to_string();
     let own = run(home.path(), &["import", "openclaw", &own]).await;
     assert!(own.stderr.contains("the home of Parlor"), "{}", own.stderr);
