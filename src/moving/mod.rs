@@ -16,6 +16,7 @@ mod source;
 mod spool;
 mod staging;
 mod tree;
+mod zeroclaw;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -97,6 +98,7 @@ fn look(home: &Path, wish: &Wish) -> Result<(Arc<Source>, Found), MovingError> {
     let found = match wish.system {
         System::OpenClaw => openclaw::read(&source, wish),
         System::Hermes => hermes::read(&source, wish),
+        System::ZeroClaw => zeroclaw::read(&source, wish),
         _ => None,
     };
     let Some(mut found) = found else {

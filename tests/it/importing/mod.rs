@@ -3,6 +3,7 @@
 mod hermes;
 mod hostile;
 mod openclaw;
+mod zeroclaw;
 
 use std::collections::BTreeMap;
 use std::fs;
