@@ -8,6 +8,7 @@ mod carry_out;
 mod found;
 mod hermes;
 mod mapping;
+mod moltis;
 mod openclaw;
 mod plan;
 mod report;
@@ -99,6 +100,7 @@ fn look(home: &Path, wish: &Wish) -> Result<(Arc<Source>, Found), MovingError> {
         System::OpenClaw => openclaw::read(&source, wish),
         System::Hermes => hermes::read(&source, wish),
         System::ZeroClaw => zeroclaw::read(&source, wish),
+        System::Moltis => moltis::read(&source, wish),
         _ => None,
     };
     let Some(mut found) = found else {

@@ -2,6 +2,7 @@
 
 mod hermes;
 mod hostile;
+mod moltis;
 mod openclaw;
 mod zeroclaw;
 
