@@ -13,6 +13,7 @@ mod openclaw;
 mod plan;
 mod report;
 mod running;
+mod signet;
 mod source;
 mod spool;
 mod staging;
@@ -101,7 +102,7 @@ fn look(home: &Path, wish: &Wish) -> Result<(Arc<Source>, Found), MovingError> {
         System::Hermes => hermes::read(&source, wish),
         System::ZeroClaw => zeroclaw::read(&source, wish),
         System::Moltis => moltis::read(&source, wish),
-        _ => None,
+        System::Signet => signet::read(&source, wish),
     };
     let Some(mut found) = found else {
         return Err(MovingError::NoSource(format!(

@@ -4,6 +4,7 @@ mod hermes;
 mod hostile;
 mod moltis;
 mod openclaw;
+mod signet;
 mod zeroclaw;
 
 use std::collections::BTreeMap;
