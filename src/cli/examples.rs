@@ -88,6 +88,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("agent prompt", &["parlor agent prompt rose"]),
     (
+        "agent agents-md",
+        &[
+            "parlor agent agents-md rose",
+            "parlor agent agents-md rose project/AGENTS.md",
+        ],
+    ),
+    (
+        "export openclaw",
+        &[
+            "parlor export openclaw",
+            "parlor export openclaw openclaw.json --json",
+            "parlor export openclaw -",
+        ],
+    ),
+    (
         "agent add",
         &[
             "parlor agent add",

@@ -12,6 +12,7 @@ mod color;
 mod completions;
 mod config;
 mod examples;
+mod export;
 mod failed;
 mod forget;
 mod habits;
@@ -122,6 +123,9 @@ enum Verb {
     Agent(agent::Arguments),
     /// Bring agents in from OpenClaw, Hermes, ZeroClaw, Moltis or Signet
     Import(import::Arguments),
+    /// Write agents and bindings for OpenClaw
+    #[command(subcommand)]
+    Export(export::Verb),
     /// List skills, and check how they are written
     #[command(visible_alias = "skills")]
     Skill(skill::Arguments),
@@ -366,6 +370,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Config(verb) => config::run(&home, verb),
         Verb::Route(verb) => on_runtime(warn, route::run(home, verb)),
         Verb::Agent(arguments) => on_runtime(warn, agent::run(home, arguments)),
+        Verb::Export(verb) => export::run(&home, verb),
         Verb::Import(arguments) => on_runtime(warn, import::run(home, arguments)),
         Verb::Skill(arguments) => on_runtime(error, skill::run(home, arguments)),
         Verb::Remember(arguments) => on_runtime(warn, remember::run(home, arguments)),

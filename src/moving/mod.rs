@@ -5,6 +5,7 @@
 //! [`Report`], with the reason.
 
 mod carry_out;
+mod export;
 mod found;
 mod hermes;
 mod mapping;
@@ -31,6 +32,7 @@ use crate::tenants::{Site, TenantError};
 use found::Found;
 use source::Source;
 
+pub(crate) use export::openclaw as export_openclaw;
 pub(crate) use report::{Item, Kind, Report, State, System};
 
 /// What to import, and how.

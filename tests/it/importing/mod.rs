@@ -1,5 +1,6 @@
 //! `parlor import`: sources written after the layouts of five systems, opened with real SQLite.
 
+mod exporting;
 mod hermes;
 mod hostile;
 mod moltis;

@@ -561,7 +561,7 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
         "run" | "init" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
         | "remember" | "forget" | "usage" | "audit" | "failed" | "pair" | "security" | "status"
         | "queue" | "pin" | "new" | "stop" | "reload" | "help" | "version" | "completions"
-        | "logs" | "man" | "sessions" => ActsFor::Operator,
+        | "logs" | "man" | "sessions" | "import" | "export" => ActsFor::Operator,
         _ => return None,
     })
 }
