@@ -384,11 +384,7 @@ impl Profile {
         }
     }
 
-    fn route(
-        &self,
-        source: &Source,
-        route: &Value,
-    ) -> Result<(String, Option<Vec<PersonId>>, Vec<u64>), String> {
+    fn route(&self, source: &Source, route: &Value) -> Result<Rule, String> {
         if route["enabled"] == false {
             return Err("it is switched off there".into());
         }
@@ -499,6 +495,9 @@ impl Profile {
         }
     }
 }
+
+/// The places of a rule, the people and the roles it is for.
+type Rule = (String, Option<Vec<PersonId>>, Vec<u64>);
 
 fn platform_of(route: &Value) -> Platform {
     match route["platform"].as_str() {

@@ -99,8 +99,7 @@ struct House<'a> {
 impl House<'_> {
     /// The main agent in the folder itself, those of the database, and folders.
     fn agents(&self, found: &mut Found) {
-        let mut rows: Vec<(String, Option<String>, Option<String>, Option<String>, bool)> =
-            Vec::new();
+        let mut rows: Vec<AgentRow> = Vec::new();
         if let Some(database) = &self.database {
             let columns = [
                 "id",
@@ -634,6 +633,9 @@ impl House<'_> {
         }
     }
 }
+
+/// Id, name, emoji, theme, and whether it is the default.
+type AgentRow = (String, Option<String>, Option<String>, Option<String>, bool);
 
 /// Platform, account, chat and thread.
 type Bound = (String, String, String, Option<String>);

@@ -594,12 +594,7 @@ impl House<'_> {
             |row| row.text(0),
         );
         // By agent, and by place or key.
-        let mut held: Vec<(
-            String,
-            Result<SessionKey, &'static str>,
-            String,
-            Vec<Arriving>,
-        )> = Vec::new();
+        let mut held: Vec<Held> = Vec::new();
         for key in keys {
             let [alias, channel, _, sender] = metadata.get(&key).cloned().unwrap_or_default();
             let place = match (&channel, &sender) {
@@ -747,6 +742,14 @@ impl House<'_> {
         }
     }
 }
+
+/// Agent, place, key and messages.
+type Held = (
+    String,
+    Result<SessionKey, &'static str>,
+    String,
+    Vec<Arriving>,
+);
 
 /// Notes of a day, as the file of that day.
 fn add_days(found: &mut Found, days: HashMap<(String, String), Vec<String>>) {
