@@ -25,6 +25,7 @@
 //! - [`lanes`]: order within a place; the [`lanes::Sessions`] handle.
 //! - `tenants`: the life of an agent: added, renamed, removed, brought back, taken along.
 //! - `backups`: a home in one file, and back.
+//! - `moving`: agents and conversations of other systems, brought in; our agents, written for others.
 //! - `operations`: everything an operator can ask or change, for chat, command line and HTTP alike.
 //! - `doctor`: what is wrong with a house, and the fix for each.
 //! - [`commands`]: the commands people give to the gateway itself.
@@ -62,6 +63,7 @@ pub mod lanes;
 mod metered;
 mod metrics;
 pub mod models;
+mod moving;
 mod open_files;
 mod operations;
 mod printable;

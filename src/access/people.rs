@@ -157,6 +157,25 @@ pub(crate) fn member(
         .optional()
 }
 
+/// Makes a person of another system a member. False for a member, and for a guest who was turned
+/// away here.
+pub(crate) fn bring_in(
+    tx: &Transaction<'_>,
+    person: &PersonId,
+    name: &str,
+    by: &str,
+    now: i64,
+) -> rusqlite::Result<bool> {
+    let count = tx.execute(
+        "INSERT INTO people (id, name, paired_at, paired_by, created_at) VALUES (?1, ?2, ?4, ?3, ?4)
+         ON CONFLICT (id) DO UPDATE SET paired_at = excluded.paired_at, paired_by = excluded.paired_by,
+             code = NULL, code_until = NULL
+         WHERE people.paired_at IS NULL AND people.decision IS NOT 'no'",
+        params![person.to_string(), name, by, now],
+    )?;
+    Ok(count == 1)
+}
+
 /// Takes a pairing back. None if the person was not let in.
 pub(crate) fn revoke(
     tx: &Transaction<'_>,

@@ -61,6 +61,12 @@ pub fn write_home(home: &Path, team: Team) -> Result<Scaffolded, ScaffoldError> 
     Ok(scaffolded)
 }
 
+/// Whether a file of the home is one of the shipped team, and nobody has changed it.
+pub(crate) fn is_as_shipped(name: &Path, content: &[u8]) -> bool {
+    let mut files = shipped().into_iter();
+    files.any(|(shipped, its_content)| shipped == name && *its_content == *content)
+}
+
 /// Fills a home without a config. `None` for a home with a config.
 pub fn ensure_home(home: &Path) -> Result<Option<Scaffolded>, ScaffoldError> {
     // A link counts even without its target: the operator has a config in another place.
@@ -112,13 +118,6 @@ enum Written {
 
 /// The config comes last: an interrupted first start leaves no config, so the next start completes
 /// the files.
-/// Whether a file of the home is the one that ships with the program.
-pub(crate) fn is_as_shipped(home: &Path, name: &str) -> bool {
-    let found = fs::read(home.join(name)).ok();
-    let shipped = TEAM.get_file(name).map(File::contents);
-    found.is_some_and(|found| shipped == Some(&found[..]))
-}
-
 fn shipped() -> Vec<ShippedFile> {
     let home = TEAM
         .files()

@@ -1,6 +1,7 @@
 //! `parlor agent …`: looks at agents, their files and their prompts, and leads to the verbs of
 //! `changing`.
 
+mod agents_md;
 mod asking;
 mod changing;
 mod importing;
@@ -56,6 +57,8 @@ enum Verb {
         /// Id or name of the agent
         agent: String,
     },
+    /// Print or write an agent's identity as one AGENTS.md, for other programs
+    AgentsMd(agents_md::AgentsMd),
     /// Add an agent to config.toml, with files to begin with
     #[command(visible_aliases = ["new", "create"])]
     Add(asking::Add),
@@ -132,6 +135,11 @@ pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outc
         Verb::Prompt { agent } => {
             let open = OpenHome::open(&home).await?;
             print_prompt(&open, open.find(&agent)?, json)
+        }
+        Verb::AgentsMd(arguments) => {
+            let open = OpenHome::open(&home).await?;
+            let agent = open.find(&arguments.agent)?;
+            agents_md::run(&arguments, agent, &open.identity(agent), json)
         }
         Verb::Add(arguments) => changes.add(arguments).await,
         Verb::Adopt { id } => changes.adopt(&id).await,

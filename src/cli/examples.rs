@@ -73,12 +73,35 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "parlor agent add dot --name Dot",
         ],
     ),
+    (
+        "import",
+        &[
+            "parlor import openclaw",
+            "parlor import openclaw ~/old/.openclaw --yes --with-secrets",
+            "parlor import hermes --as default=hermes --json",
+        ],
+    ),
     ("agent list", &["parlor agent list", "parlor agents --json"]),
     (
         "agent info",
         &["parlor agent info rose", "parlor agent show Rose --json"],
     ),
     ("agent prompt", &["parlor agent prompt rose"]),
+    (
+        "agent agents-md",
+        &[
+            "parlor agent agents-md rose",
+            "parlor agent agents-md rose project/AGENTS.md",
+        ],
+    ),
+    (
+        "export openclaw",
+        &[
+            "parlor export openclaw",
+            "parlor export openclaw openclaw.json --json",
+            "parlor export openclaw -",
+        ],
+    ),
     (
         "agent add",
         &[

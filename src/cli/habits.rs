@@ -39,13 +39,13 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["export", "dump"],
+        &["dump"],
         "`parlor backup` writes everything into one file. `parlor agent export` and `parlor memory export` write single parts",
     ),
     (
         None,
-        &["import"],
-        "`parlor agent import` and `parlor memory import` take in what was exported",
+        &["migrate", "claw"],
+        "`parlor import openclaw` brings agents of OpenClaw in, and so for hermes, zeroclaw, moltis and signet",
     ),
     (
         None,

@@ -15,9 +15,11 @@ mod completions;
 mod config;
 mod doctor;
 mod examples;
+mod export;
 mod failed;
 mod forget;
 mod habits;
+mod import;
 mod init;
 mod json;
 mod logs;
@@ -129,6 +131,11 @@ enum Verb {
     /// List, add, change and remove agents
     #[command(visible_alias = "agents")]
     Agent(agent::Arguments),
+    /// Bring agents in from OpenClaw, Hermes, ZeroClaw, Moltis or Signet
+    Import(import::Arguments),
+    /// Write agents and bindings for OpenClaw
+    #[command(subcommand)]
+    Export(export::Verb),
     /// List skills, and check how they are written
     #[command(visible_alias = "skills")]
     Skill(skill::Arguments),
@@ -411,6 +418,8 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Config(verb) => config::run(&home, verb),
         Verb::Route(verb) => on_runtime(warn, route::run(home, verb)),
         Verb::Agent(arguments) => on_runtime(warn, agent::run(home, arguments)),
+        Verb::Export(verb) => export::run(&home, verb),
+        Verb::Import(arguments) => on_runtime(warn, import::run(home, arguments)),
         Verb::Skill(arguments) => on_runtime(error, skill::run(home, arguments)),
         Verb::Remember(arguments) => on_runtime(warn, remember::run(home, arguments)),
         Verb::Recall(arguments) => on_runtime(warn, recall::run(home, arguments)),

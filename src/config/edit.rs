@@ -101,6 +101,59 @@ pub(crate) fn add_binding(text: &str, pattern: &str, id: &AgentId) -> Result<Str
     )?))
 }
 
+/// A binding to be written into the file, with filters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewRule {
+    pub(crate) pattern: String,
+    pub(crate) agent: AgentId,
+    pub(crate) require_mention: Option<bool>,
+    /// Absent: everybody who may speak there.
+    pub(crate) users: Option<Vec<PersonId>>,
+    /// Roles of a Discord server.
+    pub(crate) roles: Vec<u64>,
+}
+
+/// Adds a binding with filters behind the last binding, or at the end.
+pub(crate) fn add_rule(text: &str, rule: &NewRule) -> Result<String, EditError> {
+    let mut binding = Table::from_iter([
+        ("match", rule.pattern.as_str()),
+        ("agent", rule.agent.as_str()),
+    ]);
+    if let Some(users) = &rule.users {
+        let users = users.iter().map(ToString::to_string).collect::<Array>();
+        binding.insert("users", value(users));
+    }
+    if !rule.roles.is_empty() {
+        let roles = rule.roles.iter().map(ToString::to_string);
+        binding.insert("roles", value(roles.collect::<Array>()));
+    }
+    if let Some(require_mention) = rule.require_mention {
+        binding.insert("require_mention", value(require_mention));
+    }
+    let (plain, form) = line_endings::remove(text);
+    Ok(form.put_back(&insert_behind_bindings(&plain, &as_binding(binding))?))
+}
+
+/// Adds a section with these keys at the end of the file.
+pub(crate) fn add_section(text: &str, path: &[&str], section: Table) -> Result<String, EditError> {
+    let (plain, form) = line_endings::remove(text);
+    parse(&plain)?;
+    let mut item = Item::Table(section);
+    for (at, name) in path.iter().enumerate().skip(1).rev() {
+        let mut around = Table::new();
+        around.set_implicit(at > 0);
+        around.insert(name, item);
+        item = Item::Table(around);
+    }
+    if let Some(table) = item.as_table_mut().filter(|_| path.len() > 1) {
+        table.set_implicit(true);
+    }
+    let mut document = DocumentMut::new();
+    document.insert(path.first().copied().unwrap_or_default(), item);
+    let gap = if plain.trim().is_empty() { "" } else { "\n" };
+    Ok(form.put_back(&format!("{}{gap}{document}", whole_lines(&plain))))
+}
+
 /// Gives the binding of exactly these places to another agent, or adds one. Bindings with filters
 /// are others.
 pub(crate) fn bind(text: &str, pattern: &str, id: &AgentId) -> Result<String, EditError> {
@@ -142,7 +195,14 @@ fn is_plain(binding: &dyn TableLike, pattern: &str) -> bool {
 }
 
 fn binding_table(pattern: &str, id: &AgentId) -> String {
-    let binding = Table::from_iter([("match", pattern), ("agent", id.as_str())]);
+    as_binding(Table::from_iter([
+        ("match", pattern),
+        ("agent", id.as_str()),
+    ]))
+}
+
+/// The table as one of `[[bindings]]`.
+fn as_binding(binding: Table) -> String {
     let mut document = DocumentMut::new();
     document.insert(
         "bindings",

@@ -16,7 +16,10 @@ pub(super) fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = IdentityFile::ALL
         .iter()
         .map(|file| file.name())
-        .filter(|name| home.join(name).is_file() && !is_as_shipped(home, name))
+        .filter(|name| {
+            let content = std::fs::read(home.join(name));
+            content.is_ok_and(|content| !is_as_shipped(Path::new(name), &content))
+        })
         .filter(|name| is_overridden(patient, name))
         .map(|name| unused(home, name, "every agent has its own", "files.overridden"))
         .collect();

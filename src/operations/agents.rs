@@ -294,19 +294,23 @@ impl Agents<'_> {
         Ok(self.operations.db.write(note).await?)
     }
 
-    /// Has the running gateway use the changed home.
     async fn take_in(&self, cause: &str) {
-        let Some(live) = &self.operations.live else {
-            return;
-        };
-        // Pins are remembered with the agent's id, and count for agents that are there.
-        live.pins.all_changed();
-        // A refused reload is told to the owners.
-        if let Some(Reload::Refused(_)) = live.reload.ask(cause).await {
-            tracing::warn!("the change counts when config.toml can be read again");
-        }
-        live.pins.all_changed();
+        take_in(self.operations, cause).await;
     }
+}
+
+/// Has the running gateway use the changed home.
+pub(super) async fn take_in(operations: &Operations, cause: &str) {
+    let Some(live) = &operations.live else {
+        return;
+    };
+    // Pins are remembered with the agent's id, and count for agents that are there.
+    live.pins.all_changed();
+    // A refused reload is told to the owners.
+    if let Some(Reload::Refused(_)) = live.reload.ask(cause).await {
+        tracing::warn!("the change counts when config.toml can be read again");
+    }
+    live.pins.all_changed();
 }
 
 /// The agent with this id or name.

@@ -12,6 +12,7 @@ pub(crate) mod diagnosis;
 pub(crate) mod finding_places;
 mod forgetting;
 pub(crate) mod house;
+mod imports;
 pub(crate) mod known_people;
 mod letters;
 pub(crate) mod named;
@@ -46,6 +47,7 @@ use crate::delivery::undelivered::Which;
 use crate::domain::SessionKey;
 use crate::home::{CheckedConfig, Home, ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
+use crate::moving::{self, Wish};
 use crate::records::audit::Actor;
 use crate::routing::pins::Pins;
 use crate::storage::{Db, StoreError};
@@ -72,6 +74,8 @@ pub(crate) use work::{Ended, Listed, ListedStage};
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
     Agent(AgentRequest),
+    /// Brings agents of another system in, or only looks.
+    Import(Wish),
     /// Gives a place to an agent.
     Pin {
         place: SessionKey,
@@ -145,7 +149,8 @@ impl Request {
             | Request::Reload
             | Request::Retry(_)
             | Request::Drop(_) => true,
-            Request::Pin { .. }
+            Request::Import(_)
+            | Request::Pin { .. }
             | Request::Unpin { .. }
             | Request::New { .. }
             | Request::Renew { .. }
@@ -172,6 +177,7 @@ pub(crate) enum Subject {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
     Agent(Box<AgentReply>),
+    Imported(Box<moving::Report>),
     Given(Given),
     BegunAnew,
     Renewed(Renewed),
@@ -299,6 +305,10 @@ impl Operations {
             Request::Agent(request) => {
                 let reply = agents::run(self, actor, request).await?;
                 Ok(Reply::Agent(Box::new(reply)))
+            }
+            Request::Import(wish) => {
+                let report = imports::run(self, actor, wish).await?;
+                Ok(Reply::Imported(Box::new(report)))
             }
             Request::Pin { place, agent } => {
                 let given = places::pin(self, actor, place, &agent).await;

@@ -7,6 +7,7 @@ pub(crate) mod decisions;
 pub(crate) mod deletions;
 pub(crate) mod group_migration;
 pub(crate) mod guest_notices;
+pub(crate) mod imports;
 pub mod inbox;
 pub(crate) mod journal;
 pub(crate) mod ledger;

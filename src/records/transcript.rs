@@ -1,6 +1,7 @@
 //! The transcript of each place: the `messages` table.
 
 mod appending;
+mod arriving;
 mod carrying;
 mod deleting;
 mod export;
@@ -22,6 +23,7 @@ pub(crate) use appending::{
     Asked, Spot, append_agent, append_event, append_handoff, append_mark, append_observed,
     append_person, append_question, append_sent, take_back, tell_tools,
 };
+pub(crate) use arriving::{Arriving, Into as ArrivesIn, Speaker, SummedUp, arrive};
 pub(crate) use carrying::{copy, move_all};
 pub(crate) use deleting::{blank, was_blanked};
 pub(crate) use export::{ExportedMessage, Importing, Places, export};

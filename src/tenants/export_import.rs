@@ -9,19 +9,16 @@ use uuid::Uuid;
 
 use super::editing::Editing;
 use super::error::TenantError;
-use super::fitting::{self, Fitted};
 use super::folders::{self, STAGING, Sizes};
-use super::note::{self, Change, Note};
+use super::moving_in::{self, Newcomer, WriteRows};
 use super::package::{self, Manifest, Package, Texts};
-use super::rows;
 use super::site::{Site, blocking, folder_of};
 use crate::agents::memory::export::{self, Form};
-use crate::agents::{Memories, agent_rows, memory};
+use crate::agents::{Memories, memory};
 use crate::clock::now_ms;
 use crate::config::{AgentTable, Visibility, edit};
 use crate::domain::{AgentId, AgentUid};
 use crate::home::registry;
-use crate::records::audit::Action;
 use crate::records::transcript::{self, ExportedMessage, Importing};
 use crate::records::view::View;
 
@@ -169,79 +166,37 @@ pub(super) async fn import(
     let (file, into) = (path.to_owned(), staging.0.clone());
     let package = blocking(move || package::read(&file, &into, now_ms())).await?;
     let id = editing.free_as(wish.as_id, &package.manifest.id)?;
-    let uid = AgentUid(Uuid::now_v7());
-    let moving = Moving {
-        editing: editing.clone(),
+    let counts = Imported {
         id: id.clone(),
-        uid,
-        only_look: wish.only_look,
-    };
-    let (table, from) = (package.table.clone(), package.files.clone());
-    let (fitted, files, _note) = blocking(move || moving.move_in(table, &from)).await?;
-    let imported = Imported {
-        id: id.clone(),
-        table: fitted.table,
-        files,
+        table: String::new(),
+        files: Sizes::new(),
         memories: package.memories.count,
         global: package.global,
         messages: package.messages.count,
         places: package.places,
         lines_of_gateway: package.lines_of_gateway,
-        left_out: fitted.left_out,
-        tightened: fitted.tightened,
+        left_out: Vec::new(),
+        tightened: Vec::new(),
     };
-    if wish.only_look {
-        return Ok(imported);
-    }
-    let (row_id, keep_global, by) = (id.clone(), wish.keep_global, site.by.clone());
-    let written = site.db.write(move |tx| {
-        rows::note(tx, &by, Action::AgentImport, &row_id)?;
-        agent_rows::add_new(tx, uid, &row_id, now_ms())?;
+    let (table, files) = (package.table.clone(), package.files.clone());
+    let keep_global = wish.keep_global;
+    let rows: WriteRows = Box::new(move |tx, uid| {
         write_rows(tx, uid, &package, keep_global).map_err(|WriteError(error)| error)
     });
-    if let Err(error) = written.await {
-        editing.take_back(&fitted.text);
-        folders::discard(&folder_of(&site.home, &id));
-        return Err(error.into());
-    }
-    Ok(imported)
-}
-
-/// An agent on its way into the home.
-struct Moving {
-    editing: Arc<Editing>,
-    id: AgentId,
-    uid: AgentUid,
-    only_look: bool,
-}
-
-impl Moving {
-    /// Moves the files, and writes the table. For a look, the files are taken away again: the check
-    /// of the table looks for the agent's skills, so they have to be in their place.
-    fn move_in(
-        &self,
-        table: AgentTable,
-        from: &Path,
-    ) -> Result<(Fitted, Sizes, Note), TenantError> {
-        let change = Change::Import {
-            id: self.id.clone(),
-            uid: self.uid.to_string(),
-        };
-        let note = note::write(&self.editing.home, &change)?;
-        let files = folders::sizes(from)?;
-        let folder = folder_of(&self.editing.home, &self.id);
-        let fitted = folders::relocate(from, &folder).and_then(|()| {
-            let fitted = fitting::fit(&self.editing, table, &self.id)?;
-            if !self.only_look {
-                self.editing.commit(&fitted.text)?;
-            }
-            Ok(fitted)
-        });
-        if self.only_look || fitted.is_err() {
-            folders::discard(&folder);
-        }
-        Ok((fitted?, files, note))
-    }
+    let newcomer = Newcomer {
+        id,
+        table,
+        files,
+        rows: (!wish.only_look).then_some(rows),
+    };
+    let moved = moving_in::move_in(site, editing, newcomer).await?;
+    Ok(Imported {
+        table: moved.table,
+        files: moved.files,
+        left_out: moved.left_out,
+        tightened: moved.tightened,
+        ..counts
+    })
 }
 
 /// Writes memories and conversations, line by line.

@@ -21,6 +21,7 @@ mod folders;
 pub(crate) mod health;
 mod inventory;
 mod lines;
+mod moving_in;
 mod note;
 mod package;
 mod purging;
@@ -29,14 +30,18 @@ mod removing;
 mod renaming;
 mod restoring;
 mod rows;
+mod rules;
 mod site;
 mod steering;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::config::Config;
 use crate::config::store::{self, EditLock};
-use crate::domain::{AgentId, SessionKey};
+use crate::domain::{AgentId, AgentUid, SessionKey};
+use crate::home::registry;
 use editing::Editing;
 
 pub(crate) use adding::{Added, Adding};
@@ -46,11 +51,13 @@ pub(crate) use error::TenantError;
 pub(crate) use export_import::{Exported, Imported, Wish};
 pub(crate) use folders::{STAGING, leads_beside};
 pub(crate) use inventory::{Origin, Rows, discovered, last_error, rows_of, stored_only};
+pub(crate) use moving_in::{MovedIn, Newcomer, WriteRows};
 pub(crate) use purging::{Purged, Stake};
 pub(crate) use removing::Removed;
 pub(crate) use renaming::{OldFolder, stop_leading, stop_leading_all};
 pub(crate) use restoring::Restored;
 pub(crate) use rows::KEEPS_OLD_ID;
+pub(crate) use rules::{Additions, Section, Trial};
 pub(crate) use site::Site;
 pub(crate) use steering::{Steered, Steering, steer};
 
@@ -143,6 +150,34 @@ pub(crate) async fn import(
     wish: Wish<'_>,
 ) -> Result<Imported, TenantError> {
     export_import::import(site, begin(site).await?, path, wish).await
+}
+
+/// Adds an agent with its files, table and rows, or only looks whether that can be done.
+pub(crate) async fn move_in(site: &Site, newcomer: Newcomer) -> Result<MovedIn, TenantError> {
+    let editing = begin(site).await?;
+    editing.free(newcomer.id.as_str())?;
+    moving_in::move_in(site, editing, newcomer).await
+}
+
+/// The agents that are there by their uids, and the config.
+pub(crate) async fn known(
+    site: &Site,
+) -> Result<(HashMap<AgentUid, AgentId>, Config), TenantError> {
+    let editing = begin(site).await?;
+    let (registry, _) = registry(&editing.config, &site.home, &site.db).await?;
+    let agents = registry.all().iter();
+    let agents = agents.map(|agent| (agent.uid, agent.id.clone()));
+    Ok((agents.collect(), editing.config.clone()))
+}
+
+/// Tries sections and bindings one by one, and writes none.
+pub(crate) async fn try_out(site: &Site, additions: Additions) -> Result<Trial, TenantError> {
+    rules::try_out(begin(site).await?, additions).await
+}
+
+/// Writes the sections and bindings that fit into the config, and tells which do.
+pub(crate) async fn add_rules(site: &Site, additions: Additions) -> Result<Trial, TenantError> {
+    rules::add(begin(site).await?, additions).await
 }
 
 /// Finishes or undoes a change that was interrupted by a kill. Every verb above does so by itself;

@@ -14,7 +14,7 @@ use crate::delivery::outbox;
 use crate::domain::{AgentId, AgentUid};
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::{
-    agent_pauses, inbox, journal, ledger, subagents, summaries, transcript, turn_log,
+    agent_pauses, imports, inbox, journal, ledger, subagents, summaries, transcript, turn_log,
 };
 use crate::routing::pins;
 
@@ -102,6 +102,7 @@ pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<D
     ledger::purge(tx, uid)?;
     agent_pauses::purge(tx, uid)?;
     grants::purge(tx, uid)?;
+    imports::purge(tx, uid)?;
     let (pins, turns) = (pins::purge(tx, uid)?, turn_log::purge(tx, uid)?);
     let memories = memory::purge(tx, uid)?;
     agent_rows::purge(tx, uid)?;

@@ -43,6 +43,7 @@ mod floods;
 mod giving_back;
 mod groups;
 mod idle;
+mod importing;
 mod in_doubt;
 mod incoming;
 mod interrupted;

@@ -48,6 +48,8 @@ async fn help_lists_every_verb() {
       config       Check config.toml, show every setting, print a schema for editors
       route        Explain who answers where
       agent        List, add, change and remove agents [alias: agents]
+      import       Bring agents in from OpenClaw, Hermes, ZeroClaw, Moltis or Signet
+      export       Write agents and bindings for OpenClaw
       skill        List skills, and check how they are written [alias: skills]
       remember     Give an agent something to remember
       recall       Search memories: those of an agent, or the global ones

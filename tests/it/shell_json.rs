@@ -269,6 +269,15 @@ async fn the_json_page_names_every_field_of_changes() {
     let package = home.join("dot.tar.gz").display().to_string();
     checked(home, "agent export", &["dot", "-o", &package]).await;
     checked(home, "agent import", &[&package, "--as", "dot2"]).await;
+    checked(home, "agent agents-md", &["dot"]).await;
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let there = elsewhere.path().display().to_string();
+    let config = format!("{there}/openclaw.json");
+    checked(home, "export openclaw", &[&config]).await;
+    std::fs::create_dir(format!("{there}/workspace")).expect("makes");
+    std::fs::write(format!("{there}/workspace/USER.md"), "Ann").expect("writes");
+    let _open = std::fs::File::open(format!("{there}/workspace/USER.md")).expect("opens");
+    checked(home, "import", &["openclaw", &there]).await;
     checked(home, "skill check", &[]).await;
     run(home, &["remember", "tea"]).await;
     let exported = run(home, &["memory", "export"]).await.stdout;

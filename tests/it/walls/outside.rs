@@ -205,6 +205,11 @@ const VERBS: &[&[&str]] = &[
     &["agent", "list", "--json"],
     &["agent", "info", "rose"],
     &["agent", "prompt", "rose"],
+    &["agent", "agents-md", "rose"],
+    &["export", "openclaw", "-"],
+    // The house itself is no source.
+    &["import", "openclaw", "."],
+    &["import", "signet", "/nowhere"],
     &["agent", "archive", "list"],
     &["skill", "list", "--agent", "rose"],
     &["skill", "check"],

@@ -624,7 +624,7 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
         | "remember" | "forget" | "usage" | "audit" | "failed" | "pair" | "people" | "allow"
         | "pause" | "resume" | "security" | "status" | "queue" | "pin" | "new" | "stop"
         | "reload" | "help" | "version" | "completions" | "logs" | "man" | "sessions"
-        | "backup" | "restore" | "doctor" => ActsFor::Operator,
+        | "backup" | "restore" | "doctor" | "import" | "export" => ActsFor::Operator,
         _ => return None,
     })
 }
