@@ -70,8 +70,7 @@ mod tests {
         check(None, "agnet", "did you mean `parlor agent`?");
         check(None, "sesions", "did you mean `parlor sessions`?");
         check(None, "statsu", "did you mean `parlor status`?");
-        check(None, "pasue", "did you mean `parlor agent pause`?");
-        check(None, "pause", "did you mean `parlor agent pause`?");
+        check(None, "pasue", "did you mean `parlor pause`?");
         check(Some("agent"), "lst", "did you mean `parlor agent list`?");
         check(
             Some("sessions"),

@@ -14,7 +14,7 @@ use crate::storage::Db;
 #[derive(Args)]
 pub(super) struct Arguments {
     /// background: summaries, and subagents that report later
-    #[arg(value_name = "WHAT", value_parser = ["background"])]
+    #[arg(value_name = "WHAT")]
     what: String,
     /// Print the result as JSON
     #[arg(long)]
@@ -23,8 +23,11 @@ pub(super) struct Arguments {
 
 impl Arguments {
     fn work(&self) -> Result<Work, Failure> {
-        Work::parse(&self.what)
-            .ok_or_else(|| Failure::WrongUse(format!("{} has no switch", self.what)))
+        let what = &self.what;
+        Work::parse(what).ok_or_else(|| {
+            Failure::WrongUse(format!("{what} has no switch here; `background` has one"))
+                .hint(format!("`parlor agent pause {what}` pauses an agent of that name, `parlor agent resume {what}` lets it go on"))
+        })
     }
 }
 

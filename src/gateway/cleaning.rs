@@ -191,6 +191,7 @@ mod tests {
         "discord_commands",
         "discord_heard",
         "discord_seen",
+        "imports",
         "keys",
         "memories",
         "memories_fts",

@@ -260,7 +260,7 @@ async fn habits_get_a_hint() {
     for (wrong, meant) in [
         (&["agnet"][..], "agent"),
         (&["sesions", "list"], "sessions"),
-        (&["pasue", "rose"], "agent pause"),
+        (&["pasue", "rose"], "pause"),
         (&["pause", "rose"], "agent pause"),
         (&["agent", "pasue", "rose"], "agent pause"),
     ] {
