@@ -101,6 +101,8 @@ pub(crate) enum Action {
     Allow,
     Pause,
     Resume,
+    /// A model or a platform was connected by `parlor setup`.
+    Setup,
 }
 
 impl Action {
@@ -137,6 +139,7 @@ impl Action {
             Action::Role => "role",
             Action::Link => "link",
             Action::AddPerson => "person add",
+            Action::Setup => "setup",
             Action::RemovePerson => "person remove",
             Action::Allow => "allow",
             Action::Pause => "pause",

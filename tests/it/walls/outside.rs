@@ -276,6 +276,7 @@ const OTHER_VERBS: &[&str] = &[
     "chat",
     "ask",
     "init",
+    "setup",
     "remember",
     "forget",
     "allow",
