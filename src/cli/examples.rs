@@ -45,8 +45,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "parlor setup",
             "parlor setup --add agents",
-            "parlor setup --yes --model demo --telegram-token-env TELEGRAM_BOT_TOKEN --owner telegram:12345678",
-            "parlor setup --yes --bind telegram:topic:-1001234567890:101=rose --plan",
+            "parlor setup --yes --model demo --owner telegram:12345678",
+            "parlor setup --plan --bind telegram:topic:-1001234567890:101=rose",
         ],
     ),
     (

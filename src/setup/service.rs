@@ -224,6 +224,7 @@ fn variables(text: &str) -> Vec<String> {
     let table = text.parse::<toml::Table>().unwrap_or_default();
     let mut names = Vec::new();
     collect(&toml::Value::Table(table), &mut names);
+    names.sort();
     names
 }
 

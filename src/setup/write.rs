@@ -41,10 +41,10 @@ pub(super) async fn write(home: &Home, changes: &[Change], secrets: &[NewSecret]
     for change in changes {
         settle(home, change).await?;
     }
-    if edited {
-        note(home, changes).await?;
+    match edited || !changes.iter().all(is_edit) {
+        true => note(home, changes).await,
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Edits of the config alone. Agents have files too.
@@ -139,6 +139,8 @@ fn entry_of(change: &Change) -> Option<audit::Change<'_>> {
             .of(agent)
             .to(agent),
         Change::Unbinding { place } => audit::Change::new(Action::Unbind).at(place),
+        Change::Agent { id, .. } => audit::Change::new(Action::AgentAdd).of(id),
+        Change::Removal { agent } => audit::Change::new(Action::AgentRemove).of(agent),
         _ => return None,
     })
 }

@@ -572,6 +572,11 @@ async fn agents_are_added_one_after_the_other() {
     );
     let soul = std::fs::read_to_string(empty.home().join("agents/night-desk/SOUL.md"));
     assert_eq!(soul.expect("a file"), "Calm, and awake.\n");
+    let noted = crate::support::house::ask(
+        &empty.home(),
+        "SELECT group_concat(action, ', ') FROM (SELECT action FROM audit ORDER BY id)",
+    );
+    assert_eq!(noted, "setup, agent add, bind");
 }
 
 #[tokio::test]
