@@ -30,6 +30,7 @@
 //! - `doctor`: what is wrong with a house, and the fix for each.
 //! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
+//! - `setup`: from nothing to an agent that answers in a topic: the steps of `parlor setup`.
 //! - `admin`: the listener for programs that watch the gateway: metrics, health.
 //! - [`cli`]: the command line, one file per verb.
 //!
@@ -70,6 +71,7 @@ mod printable;
 pub mod records;
 pub mod routing;
 pub mod sandbox;
+mod setup;
 mod signing;
 mod slots;
 pub mod storage;

@@ -34,6 +34,7 @@ pub use identity::{
 pub use memory::{Memories, Memory, Reader};
 pub use model_choice::{AgentModels, Chosen, Source};
 pub(crate) use scaffold::is_as_shipped;
+pub(crate) use scaffold::shipped_config;
 pub use scaffold::{ScaffoldError, Scaffolded, Team, ensure_home, write_agent, write_home};
 pub use sight::{GUESTS, Sender, Sight, inbox_folder, sender_of};
 pub use skills::Skills;

@@ -45,6 +45,12 @@ pub enum Team {
     OnlyMain,
 }
 
+/// The config of a new home.
+pub(crate) fn shipped_config() -> &'static str {
+    let config = TEAM.get_file(CONFIG).and_then(File::contents_utf8);
+    config.unwrap_or_default()
+}
+
 /// Writes every missing file of the shipped team, and leaves existing files alone.
 pub fn write_home(home: &Path, team: Team) -> Result<Scaffolded, ScaffoldError> {
     let mut scaffolded = Scaffolded::default();

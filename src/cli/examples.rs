@@ -8,7 +8,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "",
         &[
-            "parlor init                      write a home folder to begin with",
+            "parlor setup                     connect a model and a bot, step by step",
             "parlor chat                      talk to the agents in this terminal",
             "parlor run                       connect to Telegram and Discord",
             "parlor help agent                the verbs for agents",
@@ -40,6 +40,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("init", &["parlor init", "parlor init --home /srv/parlor"]),
+    (
+        "setup",
+        &[
+            "parlor setup",
+            "parlor setup --add agents",
+            "parlor setup --yes --model demo --owner telegram:12345678",
+            "parlor setup --plan --bind telegram:topic:-1001234567890:101=rose",
+        ],
+    ),
     (
         "config check",
         &["parlor config check", "parlor config check new.toml --json"],

@@ -34,8 +34,8 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["setup", "onboard", "install", "quickstart", "configure"],
-        "`parlor init` writes a home folder to begin with, `parlor chat` talks to the agents in it",
+        &["onboard", "install", "quickstart", "configure", "wizard"],
+        "`parlor setup` connects a model and a bot, step by step; `parlor chat` talks to the agents here",
     ),
     (
         None,

@@ -44,6 +44,7 @@ mod route;
 mod run;
 mod security;
 mod sessions;
+mod setup;
 mod skill;
 mod status;
 mod stop;
@@ -122,6 +123,8 @@ enum Verb {
     Ask(ask::Arguments),
     /// Write a home folder with three agents; existing files are kept
     Init(init::Arguments),
+    /// Connect a model and a bot, step by step
+    Setup(setup::Arguments),
     /// Check config.toml, show every setting, print a schema for editors
     #[command(subcommand)]
     Config(config::Verb),
@@ -211,6 +214,7 @@ impl Verb {
             | Verb::Chat(_)
             | Verb::Ask(_)
             | Verb::Init(_)
+            | Verb::Setup(_)
             | Verb::Config(_)
             | Verb::Restore(_)
             | Verb::Version(_)
@@ -415,6 +419,10 @@ fn dispatch(arguments: Arguments) -> Outcome {
             on_runtime(error, ask::run(home, arguments))
         }
         Verb::Init(arguments) => init::run(&home, &arguments),
+        Verb::Setup(arguments) => {
+            keep_memory_private();
+            on_runtime(error, setup::run(home, arguments))
+        }
         Verb::Config(verb) => config::run(&home, verb),
         Verb::Route(verb) => on_runtime(warn, route::run(home, verb)),
         Verb::Agent(arguments) => on_runtime(warn, agent::run(home, arguments)),

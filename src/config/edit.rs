@@ -13,6 +13,7 @@ mod mentions;
 mod owners;
 mod regions;
 mod rename;
+mod sections;
 mod tree;
 
 use toml_edit::{Array, ArrayOfTables, Document, DocumentMut, Item, Table, TableLike, value};
@@ -299,6 +300,27 @@ pub(crate) fn rename_agent(text: &str, old: &AgentId, new: &AgentId) -> Result<S
 pub(crate) fn add_owner(text: &str, owner: &PersonId) -> Result<String, EditError> {
     let (plain, form) = line_endings::remove(text);
     Ok(form.put_back(&owners::add(&plain, owner)?))
+}
+
+/// Sets a key of the top level. `value` is TOML.
+pub(crate) fn set_top(text: &str, key: &str, value: &str) -> Result<String, EditError> {
+    let (plain, form) = line_endings::remove(text);
+    Ok(form.put_back(&sections::set_top(&plain, key, value)?))
+}
+
+/// Sets keys of a section, such as `providers.openai`. Values are TOML.
+pub(crate) fn set_section(
+    text: &str,
+    section: &str,
+    keys: &[(&str, String)],
+) -> Result<String, EditError> {
+    let (plain, form) = line_endings::remove(text);
+    Ok(form.put_back(&sections::set(&plain, section, keys)?))
+}
+
+/// A section as it is written.
+pub(crate) fn section_lines(section: &str, keys: &[(&str, String)]) -> String {
+    sections::lines_of(section, keys)
 }
 
 /// Changes the key `default_agent` and nothing else.

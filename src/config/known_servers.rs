@@ -57,6 +57,66 @@ const SERVERS: [KnownServer; 7] = [
     },
 ];
 
+/// A model server that people can choose: by a key that they have, or because it runs here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ModelServer {
+    pub(crate) title: &'static str,
+    /// For `[providers.<name>]`.
+    pub(crate) name: &'static str,
+    pub(crate) kind: ProviderKind,
+    /// None: the usual address of its kind.
+    pub(crate) base_url: Option<&'static str>,
+    /// None for a server on this machine.
+    pub(crate) variable: Option<&'static str>,
+    /// A model to suggest, where the server does not list its models.
+    pub(crate) model: Option<&'static str>,
+}
+
+/// The servers with a dialect of their own, then those that speak OpenAI's.
+pub(crate) fn model_servers() -> Vec<ModelServer> {
+    let own = |title, name, kind, variable, model| ModelServer {
+        title,
+        name,
+        kind,
+        base_url: None,
+        variable,
+        model,
+    };
+    let mut servers = vec![
+        own(
+            "OpenAI",
+            "openai",
+            ProviderKind::OpenAi,
+            Some("OPENAI_API_KEY"),
+            Some("gpt-5.4"),
+        ),
+        own(
+            "Anthropic",
+            "anthropic",
+            ProviderKind::Anthropic,
+            Some("ANTHROPIC_API_KEY"),
+            Some("claude-opus-4.6"),
+        ),
+        own(
+            "Gemini",
+            "gemini",
+            ProviderKind::Gemini,
+            Some("GEMINI_API_KEY"),
+            None,
+        ),
+        own("Ollama", "ollama", ProviderKind::Ollama, None, None),
+    ];
+    servers.extend(SERVERS.iter().map(|server| ModelServer {
+        title: server.title,
+        name: server.names[0],
+        kind: ProviderKind::OpenAi,
+        base_url: Some(server.base_url),
+        variable: server.variable,
+        model: None,
+    }));
+    servers
+}
+
 /// Other names for the dialects.
 const DIALECTS: [(ProviderKind, &[&str]); 5] = [
     (

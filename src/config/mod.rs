@@ -67,6 +67,7 @@ pub(crate) use file::{read_file, read_home};
 pub use json_schema::json_schema_text;
 pub(crate) use json_schema::{SCHEMA_FILE, is_schema_old};
 pub(crate) use kept_secrets::{Keeper, KeptSecret, kept_secrets};
+pub(crate) use known_servers::{ModelServer, model_servers};
 pub use log::{Log, LogFile, LogFormat, LogLevel, Rotate};
 pub use peers::PeerGroup;
 pub use people::{GrantedPerson, People, Person, PersonLines, Who};

@@ -18,6 +18,7 @@ mod demo;
 mod error;
 mod fallback;
 mod health;
+pub(crate) mod listing;
 mod quotes;
 mod remote;
 

@@ -103,6 +103,8 @@ pub(crate) enum Action {
     Resume,
     /// The home was brought back from a backup.
     Restore,
+    /// A model or a platform was connected by `parlor setup`.
+    Setup,
 }
 
 impl Action {
@@ -139,6 +141,7 @@ impl Action {
             Action::Role => "role",
             Action::Link => "link",
             Action::AddPerson => "person add",
+            Action::Setup => "setup",
             Action::RemovePerson => "person remove",
             Action::Allow => "allow",
             Action::Pause => "pause",

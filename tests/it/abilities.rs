@@ -181,5 +181,8 @@ async fn everything_has_its_reason() {
     )
     .await;
     assert_eq!(wrong.code, 2);
-    assert_snapshot!(wrong.stderr, @"error: `boss` is neither a role (guest, member, admin or owner) nor a person's id, which looks like telegram:12345678");
+    assert_snapshot!(wrong.stderr, @"
+    error: nobody is called `boss`. Did you mean Bob? An id looks like telegram:12345678
+    hint: a role is guest, member, admin or owner
+    ");
 }

@@ -81,6 +81,7 @@ mod sandbox;
 mod security_check;
 mod separate;
 mod sessions;
+mod setup;
 mod shape;
 mod shell;
 mod shell_json;

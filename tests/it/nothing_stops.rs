@@ -207,6 +207,7 @@ fn broken_command(house: &House, name: &str) -> (&'static str, &'static str) {
         "bind" => ("/bind rose", REPLY),
         "unbind" => ("/unbind", REPLY),
         "audit" => ("/audit", REPLY),
+        "doctor" => ("/doctor", REPLY),
         "people" => ("/people role telegram:444 admin", "INSERT ON person_roles"),
         "allow" => ("/allow main 7 tokens today", REPLY),
         "pause" => ("/pause background", "INSERT ON pauses"),

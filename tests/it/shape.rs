@@ -131,7 +131,7 @@ fn nothing_in_a_turn_reaches_a_memory_or_a_skill_without_its_agent() {
         [
             "cli/memory.rs",
             "cli/remember.rs",
-            "cli/security.rs",
+            "doctor/security.rs",
             "operations/forgetting.rs"
         ]
     );

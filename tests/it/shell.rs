@@ -45,6 +45,7 @@ async fn help_lists_every_verb() {
       chat         Talk to the agents in this terminal
       ask          Ask one question and print the answer, for scripts
       init         Write a home folder with three agents; existing files are kept
+      setup        Connect a model and a bot, step by step
       config       Check config.toml, show every setting, print a schema for editors
       route        Explain who answers where
       agent        List, add, change and remove agents [alias: agents]
@@ -92,7 +93,7 @@ async fn help_lists_every_verb() {
       -v, --verbose...    Log more: -v for debugging, -vv for everything
 
     Examples:
-      parlor init                      write a home folder to begin with
+      parlor setup                     connect a model and a bot, step by step
       parlor chat                      talk to the agents in this terminal
       parlor run                       connect to Telegram and Discord
       parlor help agent                the verbs for agents
@@ -261,13 +262,16 @@ async fn habits_get_a_hint() {
         (&["agnet"][..], "agent"),
         (&["sesions", "list"], "sessions"),
         (&["pasue", "rose"], "pause"),
-        (&["pause", "rose"], "agent pause"),
         (&["agent", "pasue", "rose"], "agent pause"),
     ] {
         let told = told(wrong).await;
         let hint = format!("\nhint: did you mean `parlor {meant}`?\n");
         assert!(told.ends_with(&hint), "{told}");
     }
+    assert_snapshot!(told(&["pause", "rose"]).await, @"
+    error: rose has no switch here; `background` has one
+    hint: `parlor agent pause rose` pauses an agent of that name, `parlor agent resume rose` lets it go on
+    ");
     assert!(told(&["frobnicate"]).await.contains("unrecognized"));
 }
 

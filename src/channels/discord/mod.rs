@@ -33,6 +33,7 @@ mod shard;
 mod socket;
 mod stored_part;
 mod stream;
+mod survey;
 
 use std::path::Path;
 use std::time::Duration;
@@ -59,6 +60,7 @@ pub(crate) use bot::{ChannelDeps, KnownPeople};
 pub(crate) use expected_places::{Expected, ExpectedPlace};
 pub(crate) use instructions::Instructions;
 pub(crate) use interactions::{MayAsk, Menu, Offered, SlashCommand, SlashOption, Suggestion};
+pub(crate) use survey::{Account, Survey};
 
 /// Discord remembers nonces for "the past few minutes".
 const NONCES_LIVE: Duration = Duration::from_secs(120);

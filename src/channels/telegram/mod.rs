@@ -25,6 +25,7 @@ mod render;
 mod send;
 mod sending_files;
 mod stream;
+mod survey;
 mod types;
 mod updates;
 mod webhook;
@@ -56,6 +57,7 @@ use receive::Receiver;
 pub(crate) use menu::{Menu, MenuEntry};
 pub(crate) use preflight::{Expectations, ExpectedGroup, Shortcoming};
 pub(super) use sending_files::MAX_UPLOAD_BYTES;
+pub(crate) use survey::{Account, Sighting, Survey, SurveyError};
 pub(crate) use webhook_secrets::WebhookSecrets;
 
 /// <https://core.telegram.org/bots/api#sendchataction>: "5 seconds or less".

@@ -16,3 +16,22 @@ pub(crate) fn tell_skipped(reason: &str) {
     use std::io::Write;
     drop(writeln!(std::io::stderr(), "SKIPPED: {reason}"));
 }
+
+/// A text without the newest schema's number, which every migration changes.
+pub(crate) fn without_schema(text: &str) -> String {
+    let newest = newest_schema();
+    text.replace(&format!("this one knows {newest}"), "this one knows N")
+}
+
+/// The number of the newest file in `migrations/`.
+fn newest_schema() -> u32 {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let files = std::fs::read_dir(folder)
+        .expect("the folder is there")
+        .flatten();
+    let numbers = files.filter_map(|file| {
+        let name = file.file_name().into_string().ok()?;
+        name.strip_prefix('V')?.split_once("__")?.0.parse().ok()
+    });
+    numbers.max().expect("there are migrations")
+}

@@ -108,6 +108,13 @@ impl Pty {
         self.keys.write_all(keys.as_bytes()).expect("it reads");
     }
 
+    /// SIGINT, as a terminal sends it to a program that does not read keys one by one.
+    pub(crate) fn interrupts(&self) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &pid]).status();
+        assert!(sent.expect("kill is there").success());
+    }
+
     /// The screen without empty lines at its end.
     pub(crate) fn screen(&self) -> String {
         let contents = self

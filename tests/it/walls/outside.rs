@@ -285,6 +285,7 @@ const OTHER_VERBS: &[&str] = &[
     "chat",
     "ask",
     "init",
+    "setup",
     "remember",
     "forget",
     "allow",

@@ -620,7 +620,7 @@ enum ActsFor {
 fn acts_for(verb: &str) -> Option<ActsFor> {
     Some(match verb {
         "chat" | "ask" => ActsFor::Terminal,
-        "run" | "init" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
+        "run" | "init" | "setup" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
         | "remember" | "forget" | "usage" | "audit" | "failed" | "pair" | "people" | "allow"
         | "pause" | "resume" | "security" | "status" | "queue" | "pin" | "new" | "stop"
         | "reload" | "help" | "version" | "completions" | "logs" | "man" | "sessions"

@@ -29,6 +29,9 @@ pub(super) fn perform(world: &mut World, request: &Request) -> Result<Answer> {
         R::GetApplication => Ok(Answer::Json(payload::application(
             world.gateway.portal_shows_content,
         ))),
+        R::GetMyGuilds => Ok(Answer::Json(
+            world.guilds.values().map(payload::guild).collect(),
+        )),
         R::CreateDm => create_dm(world, request),
         R::GetGuild => guild(world, request.id(0)).map(|guild| Answer::Json(payload::guild(guild))),
         R::GetGuildChannels => get_guild_channels(world, request),

@@ -16,7 +16,7 @@ use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use axum::serve::ListenerExt;
 use futures_util::{Stream, stream};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -239,6 +239,11 @@ pub(crate) struct FakeModel {
     shared: Arc<Shared>,
 }
 
+/// The list of models, as every dialect finds it.
+async fn models() -> axum::Json<Value> {
+    axum::Json(json!({ "data": [{ "id": "any" }], "models": [{ "name": "any" }] }))
+}
+
 impl FakeModel {
     /// Listens on a free port of loopback, in the current runtime, until the last clone is gone.
     pub(crate) async fn start() -> Self {
@@ -252,7 +257,7 @@ impl FakeModel {
         let listener =
             listener.tap_io(|stream| stream.set_nodelay(true).expect("TCP has no-delay"));
         let shared = Arc::new(Shared::default());
-        let router = Router::new().route("/{*path}", axum::routing::post(serve));
+        let router = Router::new().route("/{*path}", axum::routing::post(serve).get(models));
         let router = router
             .layer(DefaultBodyLimit::disable())
             .with_state(shared.clone());
