@@ -1,6 +1,6 @@
 //! The commands of people to the gateway itself. A closed list for every platform.
 //!
-//! A command looks and decides; its change is an [`Effect`], and the gateway writes the effect
+//! A command looks and decides; its change is an `Effect`, and the gateway writes the effect
 //! together with the reply and the closed inbox row. So a command cut short by the end of the
 //! process simply runs again.
 

@@ -17,13 +17,12 @@ use crate::domain::{PersonId, SessionKey};
 
 /// How long Telegram holds a look open while nothing is there.
 const HOLD: Duration = Duration::from_secs(2);
-/// Telegram shows so many updates at most. With more of them waiting, older ones are let go.
+/// Telegram shows so many updates at most, and newer ones only after these are confirmed.
 const WHOLE_PAGE: usize = 100;
 
 /// A bot that nobody listens to yet.
 pub(crate) struct Survey {
     api: Api,
-    offset: Option<u64>,
 }
 
 /// The bot as Telegram knows it.
@@ -58,6 +57,10 @@ pub(crate) enum SurveyError {
     AnotherListener,
     #[error("a webhook is set for this bot")]
     Webhook,
+    #[error(
+        "so many messages wait for this bot that yours is not shown. Press Enter to go on: once `parlor run` has taken them in, the bot gives you a code, and `parlor pair CODE --owner` lets you in"
+    )]
+    Crowded,
     #[error("{0}")]
     Other(String),
 }
@@ -119,8 +122,6 @@ impl Payload for DeleteWebhook {
 
 #[derive(Serialize)]
 struct Look {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    offset: Option<u64>,
     timeout: u64,
     allowed_updates: &'static [&'static str],
 }
@@ -139,7 +140,6 @@ impl Survey {
     pub(crate) fn new(api_url: &str, token: Secret, proxy: Option<Secret>) -> Self {
         Survey {
             api: Api::new(api_url, token, proxy),
-            offset: None,
         }
     }
 
@@ -161,9 +161,8 @@ impl Survey {
     }
 
     /// What waits for the bot. Returns soon, also with nothing.
-    pub(crate) async fn look(&mut self) -> Result<Vec<Sighting>, SurveyError> {
+    pub(crate) async fn look(&self) -> Result<Vec<Sighting>, SurveyError> {
         let look = Look {
-            offset: self.offset,
             timeout: HOLD.as_secs(),
             allowed_updates: ALLOWED_UPDATES,
         };
@@ -171,9 +170,8 @@ impl Survey {
         let Some(answer) = updates::read_answer(&body).filter(|_| status.is_success()) else {
             return Err(api::refusal(status, &body).into());
         };
-        let last = answer.updates.last().and_then(|update| update.number);
         if answer.updates.len() >= WHOLE_PAGE {
-            self.offset = last.map(|number| number + 1);
+            return Err(SurveyError::Crowded);
         }
         let contents = answer.updates.iter();
         Ok(contents

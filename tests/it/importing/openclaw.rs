@@ -1,7 +1,6 @@
 //! OpenClaw: JSON5 with an include, topics, rows that are compressed, put away or not merged yet.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -683,5 +682,4 @@ async fn at_a_terminal_the_plan_is_asked_about() {
     let own = home.path().display().to_string();
     let own = run(home.path(), &["import", "openclaw", &own]).await;
     assert!(own.stderr.contains("the home of Parlor"), "{}", own.stderr);
-    std::io::stdout().flush().expect("flushes");
 }
