@@ -39,8 +39,8 @@ pub(super) fn cover(text: &str, tree: &DeTable<'_>, well_formed: bool) -> String
 fn collect_from_table(text: &str, table: &DeTable<'_>, spans: &mut Vec<Range<usize>>) {
     for (key, value) in table.iter() {
         let is_secret = SECRET_KEYS.contains(&key.get_ref().as_ref());
-        let is_harmless = is_under_a_header(text, value) || is_counted(key.get_ref(), value);
-        if is_secret || sounds_secret(key.get_ref()) && !is_harmless {
+        let is_harmless = || is_under_a_header(text, value) || is_counted(key.get_ref(), value);
+        if is_secret || sounds_secret(key.get_ref()) && !is_harmless() {
             collect_from_secret(value, spans);
         } else {
             collect_from_value(text, value, spans);
@@ -178,8 +178,12 @@ fn sounds_secret(key: &str) -> bool {
     if key.contains('\\') {
         return true;
     }
-    let is_slip = || nearest(&key, every_key()).is_some_and(|near| SECRET_KEYS.contains(&near));
-    has_word || is_slip()
+    // A key of ours is no slip of another; looking for the nearest one takes long.
+    let is_slip = || {
+        let near = nearest(&key, every_key());
+        near.is_some_and(|near| SECRET_KEYS.contains(&near))
+    };
+    has_word || (!every_key().any(|known| known == key) && is_slip())
 }
 
 /// The keys a slip could have been meant for; without the others `name` would pass for a slip of

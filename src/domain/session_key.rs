@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, AgentUid, ChatId, DiscordId, LocalName, Platform, TelegramUserId, TopicId};
+use super::{
+    AgentId, AgentUid, ChatId, DiscordId, LocalName, PersonId, Platform, TelegramUserId, TopicId,
+};
 
 /// Names a place. `Display` and `FromStr` are inverse.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,6 +77,21 @@ impl SessionKey {
             self,
             Self::TelegramDm { .. } | Self::DiscordDm { .. } | Self::Local { .. }
         )
+    }
+
+    /// The only person who writes here, if the key names one.
+    pub fn only_person(&self) -> Option<PersonId> {
+        match self {
+            Self::TelegramDm { user, .. }
+            | Self::TelegramGroup {
+                member: Some(user), ..
+            } => Some(PersonId::Telegram(*user)),
+            Self::DiscordDm { user }
+            | Self::DiscordChannel {
+                member: Some(user), ..
+            } => Some(PersonId::Discord(*user)),
+            _ => None,
+        }
     }
 
     /// The group or channel around this place.

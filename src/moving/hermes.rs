@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::Wish;
 use super::found::{Content, Found, FoundAgent, FoundBinding, FoundConversation, FoundPerson};
-use super::mapping::{self, Address, Token, person_in, short, words};
+use super::mapping::{self, Address, Token, short, words};
 use super::report::Kind;
 use super::some;
 use super::source::{Cells, Source};
@@ -644,7 +644,7 @@ fn messages(
     database: &super::source::Database,
     held: &Held,
 ) -> (Vec<Arriving>, usize) {
-    let person = held.place.as_ref().ok().and_then(person_in);
+    let person = held.place.as_ref().ok().and_then(SessionKey::only_person);
     let filter = format!("WHERE session_id = '{}'", held.id.replace('\'', "''"));
     let columns = ["role", "content", "timestamp", "observed", "active"];
     let mut left = 0;

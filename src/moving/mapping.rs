@@ -47,21 +47,6 @@ impl Address {
     }
 }
 
-/// The only person who writes in a place.
-pub(super) fn person_in(place: &SessionKey) -> Option<PersonId> {
-    match place {
-        SessionKey::TelegramDm { user, .. }
-        | SessionKey::TelegramGroup {
-            member: Some(user), ..
-        } => Some(PersonId::Telegram(*user)),
-        SessionKey::DiscordDm { user }
-        | SessionKey::DiscordChannel {
-            member: Some(user), ..
-        } => Some(PersonId::Discord(*user)),
-        _ => None,
-    }
-}
-
 /// A person by a number, with or without the platform before it: `tg:5`, `telegram:5`, `user:5`.
 pub(super) fn person(platform: Platform, id: &str) -> Option<PersonId> {
     let id = id.trim();

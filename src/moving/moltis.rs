@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Wish;
 use super::found::{Found, FoundAgent, FoundBinding, FoundConversation, FoundPerson};
-use super::mapping::{self, Address, Token, ToolLists, person_in, short, words};
+use super::mapping::{self, Address, Token, ToolLists, short, words};
 use super::openclaw::IDENTITY;
 use super::plan;
 use super::report::{Kind, System};
@@ -518,7 +518,7 @@ impl House<'_> {
             let Some(text) = self.history(&key) else {
                 continue;
             };
-            let person = place.as_ref().ok().and_then(person_in);
+            let person = place.as_ref().ok().and_then(SessionKey::only_person);
             let (messages, calls) = messages_in(&text, person.as_ref());
             tools += calls;
             let Some(agent) = found.agent(&id) else {

@@ -335,22 +335,10 @@ impl Routes<'_> {
 
 /// The person in the key, else nobody.
 fn person_of(place: &SessionKey) -> Option<PersonId> {
-    Some(match place {
-        SessionKey::TelegramDm { user, .. } => PersonId::Telegram(*user),
-        SessionKey::TelegramGroup {
-            member: Some(user), ..
-        } => PersonId::Telegram(*user),
-        SessionKey::DiscordDm { user } => PersonId::Discord(*user),
-        SessionKey::DiscordChannel {
-            member: Some(user), ..
-        } => PersonId::Discord(*user),
-        SessionKey::TelegramTopic { .. } | SessionKey::TelegramGroup { .. } => {
-            PersonId::Telegram(TelegramUserId(0))
-        }
-        SessionKey::DiscordThread { .. } | SessionKey::DiscordChannel { .. } => {
-            PersonId::Discord(DiscordId(0))
-        }
-        _ => return None,
+    place.only_person().or_else(|| match place.platform()? {
+        Platform::Telegram => Some(PersonId::Telegram(TelegramUserId(0))),
+        Platform::Discord => Some(PersonId::Discord(DiscordId(0))),
+        Platform::Local => None,
     })
 }
 

@@ -11,7 +11,7 @@ use super::Wish;
 use super::found::{
     Content, Found, FoundAgent, FoundBinding, FoundConversation, FoundMemory, FoundPerson,
 };
-use super::mapping::{self, Address, Token, ToolLists, person_in, words};
+use super::mapping::{self, Address, Token, ToolLists, words};
 use super::openclaw::IDENTITY;
 use super::plan;
 use super::report::{Kind, System};
@@ -769,7 +769,7 @@ fn messages(
     (key, place, sender): (&str, &Result<SessionKey, &'static str>, Option<&str>),
 ) -> Vec<Arriving> {
     let filter = format!("WHERE session_key = '{}'", key.replace('\'', "''"));
-    let private = place.as_ref().ok().and_then(person_in);
+    let private = place.as_ref().ok().and_then(SessionKey::only_person);
     let platform = place.as_ref().ok().and_then(SessionKey::platform);
     let person = private.or_else(|| mapping::person(platform?, sender?));
     let columns = ["role", "content", "created_at"];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use super::named::Named;
-use super::names::{Names, person_in};
+use super::names::Names;
 use crate::access::people;
 use crate::agents::agent_rows;
 use crate::config::Config;
@@ -108,7 +108,7 @@ fn is_known_by_its_key(resolved: &Resolved, key: &SessionKey) -> bool {
 /// The person in the key, else a person without an id, so that no rule for a person matches by
 /// chance.
 pub(crate) fn person_of(key: &SessionKey) -> PersonId {
-    person_in(key).unwrap_or_else(|| match key {
+    key.only_person().unwrap_or_else(|| match key {
         SessionKey::DiscordThread { .. } | SessionKey::DiscordChannel { .. } => {
             PersonId::Discord(DiscordId(0))
         }

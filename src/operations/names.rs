@@ -60,7 +60,7 @@ impl Names {
         let own = self.places.get(key).map(String::as_str);
         let name = own.or_else(|| match key {
             SessionKey::Local { topic, .. } => topic.as_ref().map(|topic| topic.as_str()),
-            _ => self.name_of_person(&person_in(key)?),
+            _ => self.name_of_person(&key.only_person()?),
         });
         Named::new(key, name)
     }
@@ -125,19 +125,4 @@ fn stored(connection: &Connection) -> rusqlite::Result<Stored> {
     // A name under a message is newer than the name of the day the person was let in.
     known.extend(transcript::names_of_people(connection)?);
     Ok((known, names::all(connection)?.into_iter().collect()))
-}
-
-/// The person whose own conversation a place is.
-pub(crate) fn person_in(key: &SessionKey) -> Option<PersonId> {
-    match key {
-        SessionKey::TelegramDm { user, .. }
-        | SessionKey::TelegramGroup {
-            member: Some(user), ..
-        } => Some(PersonId::Telegram(*user)),
-        SessionKey::DiscordDm { user }
-        | SessionKey::DiscordChannel {
-            member: Some(user), ..
-        } => Some(PersonId::Discord(*user)),
-        _ => None,
-    }
 }

@@ -11,7 +11,7 @@ use crate::access::people;
 use crate::answering::{Question, who_answers};
 use crate::channels::local;
 use crate::clock::now_ms;
-use crate::domain::{AgentId, AgentUid, Origin, PersonId, SessionKey};
+use crate::domain::{AgentId, AgentUid, Origin, SessionKey};
 use crate::home::Snapshot;
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::{model_overrides, transcript};
@@ -217,7 +217,7 @@ impl Standing {
         snapshot: &Arc<Snapshot>,
         place: &SessionKey,
     ) -> Result<Self, Refusal> {
-        let person = person_of(place).unwrap_or_else(local::person);
+        let person = place.only_person().unwrap_or_else(local::person);
         let origin = Origin::new(place.clone(), person);
         let (access, asked) = (snapshot.config.clone(), origin.clone());
         let read = move |connection: &Connection| {
@@ -250,20 +250,5 @@ impl Standing {
             origin: &self.origin,
             standing: &self.standing,
         }
-    }
-}
-
-/// The person whose own conversation a place is.
-fn person_of(place: &SessionKey) -> Option<PersonId> {
-    match place {
-        SessionKey::TelegramDm { user, .. }
-        | SessionKey::TelegramGroup {
-            member: Some(user), ..
-        } => Some(PersonId::Telegram(*user)),
-        SessionKey::DiscordDm { user }
-        | SessionKey::DiscordChannel {
-            member: Some(user), ..
-        } => Some(PersonId::Discord(*user)),
-        _ => None,
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::super::found::{Found, FoundAgent, FoundConversation, FoundSummary};
-use super::super::mapping::{Address, person_in};
+use super::super::mapping::Address;
 use super::super::report::Kind;
 use super::super::some;
 use super::super::source::{Database, Source, shown, time_in, unzstd};
@@ -389,7 +389,11 @@ fn of_entry(key: &str, entry: &Value) -> Result<SessionKey, &'static str> {
 
 /// Adds a conversation with words, and returns the number of calls and results of tools in it.
 fn add(source: &Source, agent: &mut FoundAgent, session: Session, events: Vec<Value>) -> usize {
-    let person = session.place.as_ref().ok().and_then(person_in);
+    let person = session
+        .place
+        .as_ref()
+        .ok()
+        .and_then(SessionKey::only_person);
     let transcript = Transcript::of(events, person.as_ref());
     let summary = transcript.summary.filter(|summary| {
         // A summary stands before words that it does not cover.
