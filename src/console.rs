@@ -11,6 +11,7 @@ use tracing::Level;
 
 use crate::config::{Currency, Money};
 use crate::domain::{AgentId, Inbound, Role, SessionKey};
+use crate::figures::grouped;
 use crate::metrics::{Stage, Stages};
 use crate::printable::printable_line;
 use crate::telemetry;
@@ -54,7 +55,7 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn of(inbound: &Inbound) -> Self {
         Place {
-            name: inbound.origin.name.clone(),
+            name: inbound.origin.place_name().map(str::to_owned),
             key: inbound.origin.key.clone(),
         }
     }
@@ -99,6 +100,8 @@ pub(crate) struct Turn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnEnd {
     Answered,
+    /// The platform did not take the answer.
+    Undelivered,
     Stopped,
     Failed,
 }
@@ -141,6 +144,7 @@ impl Turn {
     fn line(&self) -> String {
         let end = match self.end {
             TurnEnd::Answered => String::new(),
+            TurnEnd::Undelivered => " · not delivered".to_owned(),
             TurnEnd::Stopped => " · stopped".to_owned(),
             TurnEnd::Failed => format!(" · no answer, ref {}", self.reference),
         };
@@ -161,6 +165,7 @@ impl Turn {
     fn end_in_words(&self) -> &'static str {
         match self.end {
             TurnEnd::Answered => "answered",
+            TurnEnd::Undelivered => "gave an answer that was not delivered",
             TurnEnd::Stopped => "was stopped",
             TurnEnd::Failed => "gave no answer",
         }
@@ -175,19 +180,6 @@ impl Turn {
         let tenths = (self.milliseconds.max(0) + 50) / 100;
         format!("{}.{}", tenths / 10, tenths % 10)
     }
-}
-
-/// `1,234`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// A message was left without an answer.
@@ -335,6 +327,13 @@ pub(crate) fn say(line: &str) {
     tracing::info!("{line}");
 }
 
+/// Tells a person at the terminal what no log may keep.
+pub(crate) fn show(line: &str) {
+    if is_watched() {
+        telemetry::console_line(None, line);
+    }
+}
+
 /// A platform has accepted the bot, and brings its messages.
 pub(crate) fn connected(connected: &Connected<'_>) {
     say(&connected.to_string());
@@ -432,7 +431,7 @@ mod tests {
             cost: None,
             tokens: 99,
             milliseconds: 40,
-            rule: "default_agent".into(),
+            rule: "default agent".into(),
             ..ended(TurnEnd::Answered)
         };
         let group = place(None, "telegram:group:-100");
@@ -471,10 +470,10 @@ mod tests {
             bot(1, Some(2), None),
         ];
         insta::assert_snapshot!(lines.join("\n"), @"
-        Alice[2J and more in “Writing” → 🌹 Rose (pin) · 3.2 s · 1,234,567 tokens · cost 0.003343 USD
-        Alice[2J and more in “Writing” → 🌹 Rose (pin) · stopped · 3.2 s · 1,234,567 tokens · cost 0.003343 USD
-        Alice[2J and more in “Writing” → 🌹 Rose (pin) · no answer, ref 12 · 3.2 s · 1,234,567 tokens · cost 0.003343 USD
-        Alice[2J and more in private → 🌹 Rose (default_agent) · 0.0 s · 99 tokens
+        Alice[2J and more in “Writing” → 🌹 Rose (pin) · 3.2 s · 1,234,567 tokens · cost 0.0033 USD
+        Alice[2J and more in “Writing” → 🌹 Rose (pin) · stopped · 3.2 s · 1,234,567 tokens · cost 0.0033 USD
+        Alice[2J and more in “Writing” → 🌹 Rose (pin) · no answer, ref 12 · 3.2 s · 1,234,567 tokens · cost 0.0033 USD
+        Alice[2J and more in private → 🌹 Rose (default agent) · 0.0 s · 99 tokens
         Alice[2J and more in telegram:group:-100: ignored, not addressed to the bot
         Alice[2J and more in telegram:group:-100 → rose: not answered, over budget (tokens of the day, of the agent)
         Alice[2J and more (guest) in telegram:group:-100 → rose: not answered, rose is for members

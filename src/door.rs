@@ -5,15 +5,17 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request, Response, header};
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
@@ -30,7 +32,8 @@ const HEAD_WITHIN: Duration = Duration::from_secs(5);
 /// Time for a call, from the end of its head to the beginning of its answer, and for a stranger's
 /// whole answer.
 const CALL_WITHIN: Duration = Duration::from_secs(30);
-/// Time of a known caller for reading the answer and sending the head of its next call.
+/// Time of a known caller between two pieces of its answer, and for sending the head of its next
+/// call. A stream of events goes on for as long as it is read.
 const IDLE: Duration = Duration::from_secs(60);
 /// How long the end of the server waits for running calls.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
@@ -221,11 +224,42 @@ async fn answer(
     let mut response = app.call(Request::from_parts(head, body)).await?;
     if is_known {
         guest.give(IDLE);
+        response = response.map(|body| Body::new(Paced { body, guest }));
     } else {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
     }
     Ok(response)
+}
+
+/// The body of an answer, each piece of which gives its reader time for the next.
+struct Paced {
+    body: Body,
+    guest: Arc<Guest>,
+}
+
+impl hyper::body::Body for Paced {
+    type Data = <Body as hyper::body::Body>::Data;
+    type Error = <Body as hyper::body::Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if polled.is_ready() {
+            self.guest.give(IDLE);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 #[cfg(test)]

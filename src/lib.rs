@@ -5,10 +5,11 @@
 //! - [`domain`]: plain values: ids, session keys, messages. Uses no other module.
 //! - [`sandbox`]: work on strangers' bytes, in a child process with limits.
 //! - [`storage`]: the database: a single writer with group commit, a few readers. Knows no table.
+//! - `jobs`: the schedules of jobs: when a turn is due. Pure.
 //! - [`config`]: `config.toml`, as written and as checked.
 //! - `access`: the people allowed to speak to the bot, and where.
 //! - [`routing`]: the agent of a place, and why.
-//! - [`channels`]: the platforms: Telegram, Discord and the terminal.
+//! - [`channels`]: the platforms: Telegram, Discord, the web chat and the terminal.
 //! - [`agents`]: the agents and their belongings: identity files, models, skills, memory,
 //!   workspace.
 //! - [`models`]: model providers, fallbacks after a failure, and the built-in demo model.
@@ -31,12 +32,14 @@
 //! - [`commands`]: the commands people give to the gateway itself.
 //! - [`gateway`]: start, supervise, drain; `gateway/inbound.rs` is where to follow a message.
 //! - `setup`: from nothing to an agent that answers in a topic: the steps of `parlor setup`.
-//! - `admin`: the listener for programs that watch the gateway: metrics, health.
+//! - `admin`: the listener: HTTP API and dashboard behind their door, metrics, health.
 //! - [`cli`]: the command line, one file per verb.
 //!
 //! Beside them, for all modules: `backoff` (waits between tries), `clock` (the time), `console` (lines
 //! for an operator who watches), `door` (the
-//! HTTP server for calls from outside), `http` (the base of HTTP clients), `open_files` (their
+//! HTTP server for calls from outside), [`fail_points`] (where tests kill the process), `figures` (numbers and
+//! time zones for people), `fuzzing` (readers of strangers' bytes, for
+//! fuzzers), `http` (the base of HTTP clients), `open_files` (their
 //! limit), `metered` (bounds on archives), `metrics` (numbers about the
 //! running gateway), `printable` (text for a terminal), `signing` (tags on buttons), `slots` (shares of scarce
 //! things), [`telemetry`] (logs).
@@ -57,10 +60,16 @@ pub mod delivery;
 mod doctor;
 pub mod domain;
 mod door;
+pub mod fail_points;
+mod figures;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gateway;
 pub mod home;
 mod http;
+pub mod jobs;
 pub mod lanes;
+mod machine;
 mod metered;
 mod metrics;
 pub mod models;

@@ -37,11 +37,11 @@ impl Counter {
 
 /// A number for each platform.
 #[derive(Debug)]
-struct ByPlatform([Counter; 3]);
+struct ByPlatform([Counter; 4]);
 
 impl ByPlatform {
     const fn new() -> Self {
-        ByPlatform([Counter::new(), Counter::new(), Counter::new()])
+        ByPlatform([const { Counter::new() }; 4])
     }
 
     fn of(&self, platform: Platform) -> &Counter {
@@ -49,6 +49,7 @@ impl ByPlatform {
             Platform::Telegram => 0,
             Platform::Discord => 1,
             Platform::Local => 2,
+            Platform::Web => 3,
         }]
     }
 }

@@ -17,8 +17,8 @@ const KEPT: usize = 64;
 const FEWEST: usize = 8;
 /// More connections to a platform at once would make nothing faster.
 const MOST_CALLS: usize = 256;
-/// As many models as turns may run by default.
-const MOST_MODEL_CALLS: usize = 1024;
+/// As many as turns may run by default.
+const MOST_MODEL_CALLS: usize = 16_384;
 const MOST_PAGES: usize = 64;
 const MOST_CALLERS: usize = 64;
 /// Fewer are not enough for a busy gateway.
@@ -72,8 +72,8 @@ impl Shares {
     fn of(limit: usize) -> Self {
         let part = |of: usize, most: usize| (limit.saturating_sub(KEPT) / of).clamp(FEWEST, most);
         Shares {
-            platform_calls: part(4, MOST_CALLS),
-            model_calls: part(4, MOST_MODEL_CALLS),
+            platform_calls: part(5, MOST_CALLS),
+            model_calls: part(3, MOST_MODEL_CALLS),
             pages: part(16, MOST_PAGES),
             callers: part(16, MOST_CALLERS),
         }

@@ -9,6 +9,9 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// The same in a single line, for names.
 pub(crate) fn printable_line(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
     let spaced = |c| {
         if is_line_break(c) || c == '\t' {
             ' '

@@ -1,8 +1,8 @@
 //! Logs, to stderr and to a file. Never message text, never a secret.
 //!
 //! Every line begins with its agent in brackets, or with `[system]`. Threads of their own write the
-//! lines, so a reader not reading, as with a full pipe, holds up no other thread. Lines without room
-//! are dropped and counted.
+//! lines, so a reader not reading, as with a full pipe, holds up no other thread. Lines without
+//! room are dropped and counted.
 
 mod fields;
 mod layer;
@@ -38,6 +38,7 @@ use sinks::sinks;
 
 pub(crate) use line::SYSTEM;
 pub(crate) use log_file::earlier as earlier_files;
+pub(crate) use sinks::DETAIL;
 
 /// How long the end of the program waits for its last lines to be read.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
@@ -45,7 +46,7 @@ const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
 /// How to change the level of the running log.
 struct Started {
     filter: reload::Handle<EnvFilter, Registry>,
-    /// A flag was given, which wins over the config.
+    /// The level of a flag, which wins over the config.
     flag: Option<LevelFilter>,
 }
 
@@ -55,7 +56,7 @@ static STARTED: OnceLock<Started> = OnceLock::new();
 /// `debug` or `parlor::routing=debug`). `in_colour` says whether the lines have escapes.
 pub fn start(usual: LevelFilter, flag: Option<LevelFilter>, in_colour: bool) {
     sinks().set_colour(in_colour);
-    let (wanted, filter) = reload::Layer::new(wanted::filter(usual, flag));
+    let (wanted, filter) = reload::Layer::new(filter(usual, flag));
     let lines = LineLayer { sinks: sinks() }.with_filter(wanted);
     let lines = tracing_subscriber::registry()
         .with(lines.with_filter(filter_fn(|meta| is_ours(meta.target()))));
@@ -80,18 +81,25 @@ pub fn start(usual: LevelFilter, flag: Option<LevelFilter>, in_colour: bool) {
     }));
 }
 
-/// Follows `[log]` of a config, at the start of a gateway and after every change. A file that cannot
-/// be written is told, and stops nothing.
+/// Follows `[log]` of a config, at the start of a gateway and after every change. A failing file is
+/// told, and stops nothing.
 pub(crate) fn follow(home: &Path, log: &Log) {
     if let Some(Started { filter, flag }) = STARTED.get()
         && sinks().is_new_level(log.level)
     {
         // Fails only where the subscriber is gone.
-        drop(filter.reload(wanted::filter(level(log.level), *flag)));
+        drop(filter.reload(self::filter(level(log.level), *flag)));
     }
     if let Err(trouble) = sinks().follow(home, log) {
         tracing::error!("{trouble}; lines go to stderr only, and the file is tried again");
     }
+}
+
+fn filter(usual: LevelFilter, flag: Option<LevelFilter>) -> EnvFilter {
+    let filter = wanted::filter(usual, flag);
+    let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
+    sinks().set_details(most >= LevelFilter::DEBUG);
+    filter
 }
 
 fn level(level: LogLevel) -> LevelFilter {
@@ -104,14 +112,19 @@ fn level(level: LogLevel) -> LevelFilter {
     }
 }
 
-/// A remark about a `PARLOR_LOG` that cannot be meant.
+/// A remark about a meaningless `PARLOR_LOG`.
 pub fn misread() -> Option<String> {
     wanted::misread()
 }
 
 /// The last words of the program, printed after all log lines.
 pub fn say(line: &str) {
-    lines::stderr().push_last(format!("{}\n", printable(line)).into_bytes());
+    say_as(line, line);
+}
+
+/// The last words of the program, in one form for the terminal and another for the log.
+pub(crate) fn say_as(shown: &str, line: &str) {
+    lines::stderr().push_last(format!("{}\n", printable(shown)).into_bytes());
     let fields = Fields {
         message: line.to_owned(),
         ..Fields::default()

@@ -2,11 +2,23 @@
 //! Telegram and a fake model.
 //!
 //! The fakes run in this process and share the machine with the program, so times are upper bounds.
-//! A missed target is told and not punished: the figures depend on the machine. `--json PATH` says
-//! where they are written, `--program PATH` measures another build.
+//! A missed target is told and not punished: the figures depend on the machine.
+//!
+//! - `--json PATH` says where the figures are written, `--program PATH` measures another build.
+//! - `--floors` measures Parlor beside its floors and nothing else, `--growth` only how a message's
+//!   cost grows with what is stored. `--quick` makes both short.
+//! - `--large-house` measures the house with 10,000 sessions alone.
+//! - `--plot PATH` writes the growth as SVG.
+//! - `--walk` measures nothing: it takes the program once through a start and some turns, for a
+//!   profiler.
 
 #![expect(clippy::print_stdout, reason = "a benchmark talks to its terminal")]
 
+mod compare;
+mod floors;
+mod growth;
+mod large_house;
+mod plot;
 mod report;
 mod scene;
 
@@ -29,11 +41,11 @@ use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use report::{Figure, Unit};
+use report::{Figure, Report, Unit};
 use scene::{Memory, Scene};
 
 /// Everything together; a machine that needs longer has another problem.
-const MOST_TIME: Duration = Duration::from_secs(600);
+const MOST_TIME: Duration = Duration::from_secs(3600);
 const STARTS: usize = 15;
 /// Of everything else that needs a process of its own.
 const RUNS: usize = 3;
@@ -44,6 +56,9 @@ const TURNS: usize = 1000;
 const TURNS_AT_ONCE: usize = 10;
 const TURN_TOPICS: usize = 100;
 const CROWD: usize = 500;
+const IDLE_JOBS: usize = 10_000;
+const IDLE_TIME: Duration = Duration::from_secs(30);
+const DUE_JOBS: usize = 1_000;
 const CROWD_MODEL: Duration = Duration::from_secs(1);
 const AGENTS: usize = scene::AGENTS.len();
 
@@ -54,17 +69,84 @@ fn main() {
         .enable_all()
         .build();
     let runtime = runtime.expect("the process can start threads");
-    let figures = runtime
-        .block_on(async { tokio::time::timeout(MOST_TIME, measure(&options.program)).await });
-    let figures = figures.unwrap_or_else(|_| panic!("not done after {MOST_TIME:?}"));
-    print!("{}", report::table(&figures));
-    report::write(&figures, &options.json);
+    if let Some(kind) = options.floor {
+        return runtime.block_on(floors::run(kind));
+    }
+    raise_file_limit();
+    if options.is_large_house {
+        let figures = runtime.block_on(large_house::measure(&options.program));
+        print!("{}", report::table(&figures));
+        return;
+    }
+    if options.is_walk {
+        return runtime.block_on(walk(&options.program));
+    }
+    let report =
+        runtime.block_on(async { tokio::time::timeout(MOST_TIME, measure_chosen(&options)).await });
+    let report = report.unwrap_or_else(|_| panic!("not done after {MOST_TIME:?}"));
+    print(&report);
+    report::write(&report, &options.json);
     println!("\nwritten to {}", options.json.display());
+    if let Some(path) = &options.plot {
+        std::fs::write(path, plot::svg(&report.growth))
+            .unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
+    }
+}
+
+/// Thousands of chats at once are thousands of connections to the fakes.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Nofile, limit).expect("a process may use its whole limit");
+}
+
+async fn measure_chosen(options: &Options) -> Report {
+    let (program, mut report) = (&options.program, Report::default());
+    let (comparing, growing) = if options.is_quick {
+        (&compare::QUICK, &growth::QUICK)
+    } else {
+        (&compare::FULL, &growth::FULL)
+    };
+    let is_all = !options.is_floors && !options.is_growth;
+    if is_all {
+        report.figures = measure(program).await;
+    }
+    if is_all || options.is_floors {
+        report.comparisons = compare::compare(program, comparing).await;
+    }
+    if is_all || options.is_growth {
+        report.growth = growth::measure(program, growing).await;
+    }
+    report
+}
+
+fn print(report: &Report) {
+    if !report.figures.is_empty() {
+        print!("{}", report::table(&report.figures));
+    }
+    if !report.comparisons.is_empty() {
+        print!("{}", report::comparison_table(&report.comparisons));
+    }
+    if !report.growth.is_empty() {
+        print!("{}", growth::table(&report.growth));
+    }
 }
 
 struct Options {
     program: PathBuf,
     json: PathBuf,
+    plot: Option<PathBuf>,
+    is_floors: bool,
+    is_growth: bool,
+    is_quick: bool,
+    is_walk: bool,
+    is_large_house: bool,
+    /// This process is one of the floors.
+    floor: Option<floors::Kind>,
 }
 
 impl Options {
@@ -72,6 +154,13 @@ impl Options {
         let mut options = Options {
             program: env!("CARGO_BIN_EXE_parlor").into(),
             json: build_folder().join("footprint.json"),
+            plot: None,
+            is_floors: false,
+            is_growth: false,
+            is_quick: false,
+            is_walk: false,
+            is_large_house: false,
+            floor: None,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
@@ -85,16 +174,24 @@ impl Options {
             match argument.as_str() {
                 "--json" => options.json = path(),
                 "--program" => options.program = path(),
+                "--plot" => options.plot = Some(path()),
+                "--floors" => options.is_floors = true,
+                "--growth" => options.is_growth = true,
+                "--quick" => options.is_quick = true,
+                "--walk" => options.is_walk = true,
+                "--large-house" => options.is_large_house = true,
+                "--floor=bare" => options.floor = Some(floors::Kind::Bare),
+                "--floor=durable" => options.floor = Some(floors::Kind::Durable),
                 // Cargo says so to every benchmark.
                 "--bench" => {}
-                other => {
-                    panic!("unknown argument {other}; there are --json PATH and --program PATH")
-                }
+                other => panic!("unknown argument {other}; {ARGUMENTS}"),
             }
         }
         options
     }
 }
+
+const ARGUMENTS: &str = "there are --json PATH, --program PATH, --floors, --growth, --quick, --large-house, --plot PATH and --walk";
 
 fn build_folder() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -104,7 +201,7 @@ fn build_folder() -> &'static Path {
 
 async fn measure(program: &Path) -> Vec<Figure> {
     let mut figures = vec![binary_size(program), disk_sync()];
-    let scenes: [(&str, Measurement); 6] = [
+    let scenes: [(&str, Measurement); 9] = [
         ("starts", |program| Box::pin(start(program))),
         ("idle memory", |program| Box::pin(idle(program))),
         ("the first request", |program| {
@@ -117,6 +214,11 @@ async fn measure(program: &Path) -> Vec<Figure> {
             Box::pin(thousand_turns(program))
         }),
         ("five hundred topics", |program| Box::pin(crowd(program))),
+        ("idle jobs", |program| Box::pin(idle_jobs(program))),
+        ("due jobs", |program| Box::pin(due_jobs(program))),
+        ("a house with 10,000 sessions", |program| {
+            Box::pin(large_house::measure(program))
+        }),
     ];
     for (name, measurement) in scenes {
         let began = Instant::now();
@@ -164,6 +266,23 @@ fn timed(work: impl FnOnce()) -> Duration {
     let began = Instant::now();
     work();
     began.elapsed()
+}
+
+/// A first start, a second one, and turns with and without a wait for the model.
+async fn walk(program: &Path) {
+    const MESSAGES: usize = 20;
+    let scene = Scene::set(program, AGENTS).await;
+    scene.start().await.stop().await;
+    let gateway = scene.start().await;
+    for number in 0..MESSAGES {
+        if number == MESSAGES / 2 {
+            scene.model.delay(CROWD_MODEL);
+        }
+        scene.say_in(number % AGENTS, PLAIN).await;
+        scene.telegram.wait_for_sent(number + 1).await;
+    }
+    gateway.stop().await;
+    scene.check_answers(MESSAGES);
 }
 
 /// The process is new every time; its home and the program's pages are not.
@@ -318,6 +437,66 @@ async fn thousand_turns(program: &Path) -> Vec<Figure> {
         .target(3.0)
         .samples(processor);
     vec![processor, resident, private]
+}
+
+/// Ten thousand jobs that wait for tomorrow.
+async fn idle_jobs(program: &Path) -> Vec<Figure> {
+    let scene = Scene::set(program, AGENTS).await;
+    let jobs = (0..IDLE_JOBS).map(|number| {
+        let (minute, hour) = (number % 60, number / 60 % 24);
+        scene::job(number, &format!("cron = \"{minute} {hour} 1 1 *\""))
+    });
+    scene.add_to_config(&jobs.collect::<String>());
+    let gateway = scene.start().await;
+    scene
+        .wait_for_jobs("SELECT count(*) FROM jobs", IDLE_JOBS)
+        .await;
+    let memory = gateway.settled_memory().await;
+    let before = gateway.processor_seconds();
+    tokio::time::sleep(IDLE_TIME).await;
+    let processor = gateway.processor_seconds() - before;
+    gateway.stop().await;
+    let resident = Figure::new(
+        "jobs_memory",
+        "resident memory, idle, 10,000 jobs",
+        Unit::Mebibytes,
+    );
+    let processor = Figure::new(
+        "jobs_processor",
+        "processor time of 10,000 idle jobs in 30 s",
+        Unit::Seconds,
+    )
+    .target(0.1)
+    .samples([processor]);
+    let [resident, private] = memory_figures(resident, "jobs_private_memory", &[memory]);
+    vec![processor, resident, private]
+}
+
+/// A thousand jobs of one second: until the last of them is queued.
+async fn due_jobs(program: &Path) -> Vec<Figure> {
+    let scene = Scene::set(program, AGENTS).await;
+    let at = chrono::Utc::now() + chrono::TimeDelta::seconds(15);
+    let at = at.format("at = \"%Y-%m-%dT%H:%M:%SZ\"").to_string();
+    let jobs = (0..DUE_JOBS).map(|number| scene::job(number, &at));
+    scene.add_to_config(&jobs.collect::<String>());
+    let gateway = scene.start().await;
+    scene
+        .wait_for_jobs(
+            "SELECT count(*) FROM job_runs WHERE state <> 'queued'",
+            DUE_JOBS,
+        )
+        .await;
+    let late = scene.ask("SELECT max(at - slot) FROM job_runs");
+    gateway.stop().await;
+    vec![
+        Figure::new(
+            "jobs_queued",
+            "1,000 jobs of one second: until the last is queued",
+            Unit::Milliseconds,
+        )
+        .target(1000.0)
+        .samples([late as f64]),
+    ]
 }
 
 /// All at once, against a model that takes a second. One turn goes ahead, so that connections and

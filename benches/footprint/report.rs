@@ -1,16 +1,18 @@
-//! The figures, as a table for people and as JSON for comparing runs.
+//! The figures, as tables for people and as JSON for comparing runs.
 
 use std::fs;
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
+
+use super::growth::Growth;
 
 pub(crate) struct Figure {
     key: &'static str,
     what: &'static str,
     unit: Unit,
-    /// What the median should not be above.
-    target: Option<f64>,
+    /// What so many percent of the samples should not be above.
+    target: Option<(usize, f64)>,
     /// In ascending order, never empty once reported.
     samples: Vec<f64>,
 }
@@ -47,9 +49,14 @@ impl Figure {
         }
     }
 
+    /// Of the median.
     pub(crate) fn target(self, target: f64) -> Self {
+        self.target_of(50, target)
+    }
+
+    pub(crate) fn target_of(self, percent: usize, target: f64) -> Self {
         Figure {
-            target: Some(target),
+            target: Some((percent, target)),
             ..self
         }
     }
@@ -72,7 +79,8 @@ impl Figure {
     }
 
     fn is_met(&self) -> Option<bool> {
-        self.target.map(|target| self.median() <= target)
+        self.target
+            .map(|(percent, target)| self.percentile(percent) <= target)
     }
 
     fn verdict(&self) -> &'static str {
@@ -86,7 +94,7 @@ impl Figure {
     fn row(&self) -> String {
         let target = self
             .target
-            .map(|target| format!("{target}"))
+            .map(|(_, target)| format!("{target}"))
             .unwrap_or_default();
         let [median, p95, most] = [self.median(), self.percentile(95), self.percentile(100)];
         let (what, unit, samples, verdict) = (
@@ -99,6 +107,22 @@ impl Figure {
             "{what:<42}{median:>9.2}{p95:>9.2}{most:>9.2} {unit:<5}{samples:>5}{target:>9}  {verdict}"
         );
         row.trim_end().to_owned()
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "key": self.key,
+            "what": self.what,
+            "unit": self.unit.name(),
+            "median": self.median(),
+            "p95": self.percentile(95),
+            "least": self.samples[0],
+            "most": self.percentile(100),
+            "samples": self.samples.len(),
+            "target": self.target.map(|(_, target)| target),
+            "target_percent": self.target.map(|(percent, _)| percent),
+            "met": self.is_met(),
+        })
     }
 }
 
@@ -124,27 +148,147 @@ pub(crate) fn table(figures: &[Figure]) -> String {
     lines.join("\n") + "\n"
 }
 
-pub(crate) fn write(figures: &[Figure], path: &Path) {
-    let figures: Vec<_> = figures
-        .iter()
-        .map(|figure| {
-            json!({
-                "key": figure.key,
-                "what": figure.what,
-                "unit": figure.unit.name(),
-                "median": figure.median(),
-                "p95": figure.percentile(95),
-                "least": figure.samples[0],
-                "most": figure.percentile(100),
-                "samples": figure.samples.len(),
-                "target": figure.target,
-                "met": figure.is_met(),
-            })
+/// Parlor beside both floors.
+pub(crate) struct Comparison {
+    key: String,
+    what: String,
+    unit: Unit,
+    parlor: f64,
+    /// Durable and bare, where they have such a figure.
+    floors: Option<[f64; 2]>,
+    goal: Goal,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Goal {
+    /// Of the durable floor's figure, at most.
+    Times(f64),
+    TimesAtLeast(f64),
+    /// The figure itself, at most.
+    Most(f64),
+}
+
+impl Comparison {
+    /// Values are those of Parlor, the durable and the bare floor.
+    pub(crate) fn new(key: String, what: String, unit: Unit, goal: Goal, values: [f64; 3]) -> Self {
+        let [parlor, durable, bare] = values;
+        Comparison {
+            key,
+            what,
+            unit,
+            parlor,
+            floors: Some([durable, bare]),
+            goal,
+        }
+    }
+
+    /// A figure that floors have not.
+    pub(crate) fn alone(key: &str, what: &str, unit: Unit, goal: Goal, parlor: f64) -> Self {
+        Comparison {
+            key: key.to_owned(),
+            what: what.to_owned(),
+            unit,
+            parlor,
+            floors: None,
+            goal,
+        }
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        self.floors.map(|[durable, _]| self.parlor / durable)
+    }
+
+    fn is_met(&self) -> bool {
+        match (self.goal, self.ratio()) {
+            (Goal::Times(most), Some(ratio)) => ratio <= most,
+            (Goal::TimesAtLeast(least), Some(ratio)) => ratio >= least,
+            (Goal::Most(most), _) => self.parlor <= most,
+            (Goal::Times(_) | Goal::TimesAtLeast(_), None) => {
+                panic!("{} has no floor to be compared with", self.what)
+            }
+        }
+    }
+
+    fn goal(&self) -> String {
+        match self.goal {
+            Goal::Times(most) => format!("≤ {most}×"),
+            Goal::TimesAtLeast(least) => format!("≥ {least}×"),
+            Goal::Most(most) => format!("≤ {most} {}", self.unit.name()),
+        }
+    }
+
+    fn row(&self) -> String {
+        let shown = |value: Option<f64>, sign: &str| {
+            value.map_or(String::new(), |value| format!("{value:.2}{sign}"))
+        };
+        let [durable, bare] =
+            [0, 1].map(|floor| shown(self.floors.map(|floors| floors[floor]), ""));
+        let row = format!(
+            "{:<42}{:>10.2}{durable:>10}{bare:>10} {:<4}{:>8}{:>11}  {}",
+            self.what,
+            self.parlor,
+            self.unit.name(),
+            shown(self.ratio(), "×"),
+            self.goal(),
+            if self.is_met() { "ok" } else { "over" },
+        );
+        row.trim_end().to_owned()
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "key": self.key,
+            "what": self.what.trim(),
+            "unit": self.unit.name(),
+            "parlor": self.parlor,
+            "durable_floor": self.floors.map(|[durable, _]| durable),
+            "bare_floor": self.floors.map(|[_, bare]| bare),
+            "ratio": self.ratio(),
+            "goal": self.goal(),
+            "met": self.is_met(),
         })
-        .collect();
-    let report =
-        json!({ "version": env!("CARGO_PKG_VERSION"), "cores": cores(), "figures": figures });
-    fs::write(path, format!("{report:#}\n"))
+    }
+}
+
+pub(crate) fn comparison_table(comparisons: &[Comparison]) -> String {
+    let mut lines = vec![
+        String::new(),
+        format!(
+            "{:<42}{:>10}{:>10}{:>10} {:<4}{:>8}{:>11}",
+            "", "Parlor", "durable", "bare", "unit", "ratio", "goal"
+        ),
+    ];
+    lines.extend(comparisons.iter().map(Comparison::row));
+    lines.join("\n") + "\n"
+}
+
+/// Of unsorted samples.
+pub(crate) fn median(samples: &[f64]) -> f64 {
+    percentile(samples, 50)
+}
+
+pub(crate) fn percentile(samples: &[f64], percent: usize) -> f64 {
+    let figure = Figure::new("", "a figure", Unit::Count).samples(samples.iter().copied());
+    figure.percentile(percent)
+}
+
+/// All that was measured in one run.
+#[derive(Default)]
+pub(crate) struct Report {
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) comparisons: Vec<Comparison>,
+    pub(crate) growth: Vec<Growth>,
+}
+
+pub(crate) fn write(report: &Report, path: &Path) {
+    let list = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "cores": cores(),
+        "figures": report.figures.iter().map(Figure::json).collect::<Vec<_>>(),
+        "beside_floors": report.comparisons.iter().map(Comparison::json).collect::<Vec<_>>(),
+        "growth": report.growth.iter().map(Growth::json).collect::<Vec<_>>(),
+    });
+    fs::write(path, format!("{list:#}\n"))
         .unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
 }
 

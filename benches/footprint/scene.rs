@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use super::fake_model::{Dialect, FakeModel};
 use super::fake_telegram::{ALICE, FakeTelegram, OTHER_BOT, Place};
-use super::milliseconds;
+use super::{floors, milliseconds};
 
 /// The team that ships and seven more.
 pub(crate) const AGENTS: [&str; 10] = [
@@ -28,6 +28,8 @@ const OF_THE_START: [&str; 5] = [
 ];
 
 const FORUM: i64 = -1_001_234_567_890;
+/// A forum in which nobody speaks.
+pub(crate) const OTHER_FORUM: i64 = -1_009_876_543_210;
 const FIRST_TOPIC: i64 = 101;
 const TOKEN_VARIABLE: &str = "PARLOR_FOOTPRINT_TOKEN";
 /// A process that was asked to end and has not by then is killed.
@@ -43,8 +45,48 @@ pub(crate) struct Scene {
     pub(crate) telegram: FakeTelegram,
     pub(crate) model: FakeModel,
     topics: Vec<Place>,
-    program: PathBuf,
+    contender: Contender,
     home: TempDir,
+}
+
+/// A program that is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Contender {
+    Parlor(PathBuf),
+    /// See [`crate::floors`].
+    DurableFloor,
+    BareFloor,
+}
+
+/// The size of a scene.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    /// In one forum, each bound to one of the agents.
+    pub(crate) topics: usize,
+    pub(crate) agents: usize,
+    /// Bindings of places that never speak.
+    pub(crate) other_bindings: usize,
+}
+
+impl Size {
+    pub(crate) fn topics(topics: usize) -> Self {
+        Size {
+            topics,
+            agents: AGENTS.len(),
+            other_bindings: 0,
+        }
+    }
+}
+
+fn agent(number: usize) -> String {
+    AGENTS
+        .get(number)
+        .map_or_else(|| format!("agent-{number}"), |agent| (*agent).to_owned())
+}
+
+/// A job of main, for the config.
+pub(crate) fn job(number: usize, when: &str) -> String {
+    format!("\n[[agents.main.jobs]]\nname = \"job-{number}\"\n{when}\nprompt = \"Say hello.\"\n")
 }
 
 pub(crate) struct CallsPerTurn {
@@ -54,42 +96,56 @@ pub(crate) struct CallsPerTurn {
 }
 
 impl Scene {
-    /// A forum with so many topics, each bound to one of the agents.
+    /// A forum with so many topics, each bound to one of ten agents.
     pub(crate) async fn set(program: &Path, topics: usize) -> Self {
+        Self::of(Contender::Parlor(program.to_owned()), Size::topics(topics)).await
+    }
+
+    pub(crate) async fn of(contender: Contender, size: Size) -> Self {
         let (telegram, model) = (FakeTelegram::start().await, FakeModel::start().await);
         let home =
             TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("the build folder is writable");
         let forum = telegram.forum(FORUM);
         let topics = (FIRST_TOPIC..)
-            .take(topics)
+            .take(size.topics)
             .map(|id| forum.topic(id, &format!("Topic {id}")))
             .collect();
         let scene = Scene {
             telegram,
             model,
             topics,
-            program: program.to_owned(),
+            contender,
             home,
         };
+        if let Contender::Parlor(program) = &scene.contender {
+            scene.make_home(program, size).await;
+        }
         scene
-            .command("init")
-            .stderr(Stdio::null())
-            .status()
-            .await
-            .expect("the home folder can be written");
-        fs::write(scene.home.path().join("config.toml"), scene.config())
+    }
+
+    async fn make_home(&self, program: &Path, size: Size) {
+        let mut init = self.command(program);
+        init.arg("init").arg("--home").arg(self.home.path());
+        let status = init.stderr(Stdio::null()).status().await;
+        status.expect("the home folder can be written");
+        fs::write(self.home.path().join("config.toml"), self.config(size))
             .expect("the home folder is writable");
-        scene
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.home.path().join("parlor.db")
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
     }
 
     /// Runs the program until its first poll has come.
     pub(crate) async fn start(&self) -> Gateway {
         let polls = self.telegram.calls("getUpdates").len();
         let log = fs::File::create(self.log()).expect("the home folder is writable");
-        let mut command = self.command("run");
-        command
-            .env(TOKEN_VARIABLE, self.telegram.token())
-            .stderr(log);
+        let mut command = self.run_command();
+        command.stderr(log);
         let began = Instant::now();
         let process = command.spawn().expect("the program can be started");
         let poll = self.telegram.wait_for_calls("getUpdates", polls + 1).await;
@@ -99,8 +155,55 @@ impl Scene {
         }
     }
 
+    /// Before the start.
+    pub(crate) fn add_to_config(&self, text: &str) {
+        let path = self.home.path().join("config.toml");
+        let config = fs::read_to_string(&path).expect("there is a config");
+        fs::write(path, config + text).expect("the home folder is writable");
+    }
+
+    /// Runs statements on the database of a home whose gateway is off.
+    pub(crate) fn fill(&self, sql: &str) {
+        let store = rusqlite::Connection::open(self.home.path().join("parlor.db"));
+        let store = store.expect("there is a database");
+        store.execute_batch(sql).expect("the rows fit the schema");
+    }
+
+    /// A new token for the HTTP API, with all rights.
+    pub(crate) async fn token(&self, program: &Path) -> String {
+        let mut command = self.command(program);
+        command.args(["token", "create", "footprint", "--scope", "admin", "--json"]);
+        command.arg("--home").arg(self.home.path());
+        let made = command.stdout(Stdio::piped()).output().await;
+        let made = made.expect("the program can be started").stdout;
+        let made: serde_json::Value = serde_json::from_slice(&made).expect("a key");
+        made["token"].as_str().expect("a token").to_owned()
+    }
+
+    /// A number in the database.
+    pub(crate) fn ask(&self, sql: &str) -> i64 {
+        let store = rusqlite::Connection::open(self.database());
+        let store = store.expect("there is a database");
+        store
+            .busy_timeout(Duration::from_secs(5))
+            .expect("it waits");
+        store
+            .query_row(sql, [], |row| row.get(0))
+            .expect("a number")
+    }
+
+    pub(crate) async fn wait_for_jobs(&self, sql: &str, count: usize) {
+        while usize::try_from(self.ask(sql)) != Ok(count) {
+            tokio::time::sleep(SAMPLE_EVERY).await;
+        }
+    }
+
     pub(crate) async fn say_in(&self, topic: usize, text: &str) {
         self.topics[topic].says(ALICE, text).await;
+    }
+
+    pub(crate) fn topic_count(&self) -> usize {
+        self.topics.len()
     }
 
     /// Brings an update that nobody answers, and waits until the program has asked for the next
@@ -137,14 +240,14 @@ impl Scene {
     /// For messages that came one at a time: milliseconds on the way in and on the way out.
     pub(crate) fn overheads(&self) -> (Vec<f64>, Vec<f64>) {
         let requests = self.model.journal();
-        let handed_over = self
-            .telegram
-            .calls("getUpdates")
-            .into_iter()
-            .filter_map(|poll| poll.answered);
-        let inward = handed_over
-            .zip(&requests)
-            .map(|(answered, request)| milliseconds(request.arrived - answered));
+        let polls = self.telegram.calls("getUpdates").into_iter();
+        let handed_over: Vec<_> = polls.filter_map(|poll| poll.answered).collect();
+        // Polls without an update are answered too, such as the first of a start.
+        let inward = requests.iter().filter_map(|request| {
+            let before = handed_over.partition_point(|answered| *answered <= request.arrived);
+            let last = handed_over.get(before.checked_sub(1)?)?;
+            Some(milliseconds(request.arrived - *last))
+        });
         let sends = self.telegram.calls("sendMessage");
         let outward = sends.iter().zip(&requests).map(|(send, request)| {
             milliseconds(
@@ -157,14 +260,34 @@ impl Scene {
         (inward.collect(), outward.collect())
     }
 
-    fn command(&self, verb: &str) -> Command {
-        let mut command = Command::new(&self.program);
+    fn run_command(&self) -> Command {
+        let floor = |kind: &str| {
+            let itself = std::env::current_exe().expect("this program has a file");
+            let mut command = self.command(&itself);
+            let (api_url, token) = (self.telegram.api_url(), self.telegram.token());
+            command
+                .arg(format!("--floor={kind}"))
+                .env(floors::HOME_VARIABLE, self.home.path())
+                .env(floors::TELEGRAM_VARIABLE, format!("{api_url}/bot{token}"))
+                .env(floors::MODEL_VARIABLE, self.model.base_url(Dialect::OpenAi));
+            command
+        };
+        match &self.contender {
+            Contender::Parlor(program) => {
+                let mut command = self.command(program);
+                command.arg("run").arg("--home").arg(self.home.path());
+                command.env(TOKEN_VARIABLE, self.telegram.token());
+                command
+            }
+            Contender::DurableFloor => floor("durable"),
+            Contender::BareFloor => floor("bare"),
+        }
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         command
-            .arg(verb)
-            .arg("--home")
-            .arg(self.home.path())
-            .env_remove("PARLOR_LOG");
-        command
+            .env_remove("PARLOR_LOG")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .kill_on_drop(true);
@@ -175,7 +298,7 @@ impl Scene {
         self.home.path().join("parlor.log")
     }
 
-    fn config(&self) -> String {
+    fn config(&self, size: Size) -> String {
         let mut config = format!(
             r#"default_model = "fake/x"
 
@@ -196,16 +319,20 @@ require_mention = false
             self.telegram.api_url(),
             self.model.base_url(Dialect::OpenAi),
         );
-        config.extend(AGENTS.iter().map(|agent| format!("\n[agents.{agent}]\n")));
-        let owners = (FIRST_TOPIC..)
-            .zip(AGENTS.iter().cycle())
-            .take(self.topics.len());
-        let binding = |(topic, agent)| {
-            format!(
-                "\n[[bindings]]\nmatch = \"telegram:topic:{FORUM}:{topic}\"\nagent = \"{agent}\"\n"
-            )
+        let agents: Vec<String> = (0..size.agents).map(agent).collect();
+        config.extend(agents.iter().map(|agent| format!("\n[agents.{agent}]\n")));
+        let bindings = |forum: i64, count: usize| {
+            (FIRST_TOPIC..)
+                .zip(agents.iter().cycle())
+                .take(count)
+                .map(move |(topic, agent)| {
+                    format!(
+                        "\n[[bindings]]\nmatch = \"telegram:topic:{forum}:{topic}\"\nagent = \"{agent}\"\n"
+                    )
+                })
         };
-        config.extend(owners.map(binding));
+        config.extend(bindings(FORUM, size.topics));
+        config.extend(bindings(OTHER_FORUM, size.other_bindings));
         config
     }
 }
@@ -289,23 +416,16 @@ impl Gateway {
         ticks.sum::<f64>() / TICKS_PER_SECOND
     }
 
+    /// The most that was resident at once since the start.
+    pub(crate) fn peak_memory_bytes(&self) -> u64 {
+        bytes_in(&self.proc("status"), "VmHWM:")
+    }
+
     fn memory(&self) -> Memory {
         let status = self.proc("status");
-        let bytes = |name: &str| {
-            let line = status
-                .lines()
-                .find_map(|line| line.strip_prefix(name))
-                .expect("a running process has memory");
-            let kibibytes: u64 = line
-                .trim()
-                .trim_end_matches(" kB")
-                .parse()
-                .expect("sizes are numbers");
-            kibibytes * 1024
-        };
         Memory {
-            resident_bytes: bytes("VmRSS:"),
-            private_bytes: bytes("RssAnon:"),
+            resident_bytes: bytes_in(&status, "VmRSS:"),
+            private_bytes: bytes_in(&status, "RssAnon:"),
         }
     }
 
@@ -316,4 +436,18 @@ impl Gateway {
     fn pid(&self) -> u32 {
         self.process.id().expect("the program is running")
     }
+}
+
+/// A size in what the kernel says about a process.
+fn bytes_in(status: &str, name: &str) -> u64 {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .expect("a running process has memory");
+    let kibibytes: u64 = line
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("sizes are numbers");
+    kibibytes * 1024
 }

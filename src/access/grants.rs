@@ -1,4 +1,4 @@
-//! Ids, roles and names that owners have granted while the gateway runs: the tables `person_links`,
+//! Ids, roles and names granted by owners while the gateway runs: the tables `person_links`,
 //! `person_roles` and `person_names`. A grant hangs on an id, not on a name, so a table of the same
 //! name in config.toml takes over nothing.
 
@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use crate::config::{GrantedPerson, People};
 use crate::domain::{AgentId, AgentUid, PersonId, Role};
 
-/// Who has granted something, and when.
+/// The author and the time of a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grantor {
     /// A person's id, or `cli`.
@@ -54,7 +54,7 @@ impl Granted {
     }
 }
 
-/// The number that changes with every grant, of this process or of another one.
+/// A number changed by every grant of any process.
 pub(crate) fn revision(connection: &Connection) -> rusqlite::Result<i64> {
     connection
         .prepare_cached("SELECT number FROM people_revision")?
@@ -102,7 +102,7 @@ pub(crate) fn load(connection: &Connection) -> rusqlite::Result<Vec<Granted>> {
     Ok(granted.into_values().collect())
 }
 
-/// Rows that begin with the main id and the grantor. Ids that nobody can have are left out.
+/// Rows beginning with the main id and the grantor. Rows with an invalid id are left out.
 fn rows<T>(
     connection: &Connection,
     sql: &str,
@@ -140,6 +140,16 @@ pub(crate) fn set_role(
     changed(tx)
 }
 
+/// Ends the guest role of a person who was let in.
+pub(crate) fn end_guest_role(tx: &Transaction<'_>, id: &PersonId) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM person_roles WHERE agent_uid = '' AND role = 'guest'
+               AND (main = ?1 OR main IN (SELECT main FROM person_links WHERE id = ?1))";
+    match tx.execute(sql, [id.to_string()])? {
+        0 => Ok(()),
+        _ => changed(tx),
+    }
+}
+
 /// False if another person has the name.
 pub(crate) fn set_name(
     tx: &Transaction<'_>,
@@ -166,7 +176,7 @@ pub(crate) fn set_name(
     Ok(true)
 }
 
-/// Makes an id one of the ids of a person. Ids linked to it come along; its own roles and name end,
+/// Makes an id another id of a person. Ids linked to the id come along; its own roles and name end,
 /// because the person has theirs.
 pub(crate) fn link(
     tx: &Transaction<'_>,
@@ -189,7 +199,7 @@ pub(crate) fn link(
     changed(tx)
 }
 
-/// Takes back everything that was granted to a person. False if there was nothing.
+/// Takes back all grants to a person. False if the person had none.
 pub(crate) fn remove(tx: &Transaction<'_>, ids: &[PersonId]) -> rusqlite::Result<bool> {
     let mut removed = 0;
     for id in ids {

@@ -12,7 +12,7 @@ use crate::config::{Access, Dms, Groups};
 use crate::domain::{Addressed, SessionKey};
 
 pub(crate) use crate::domain::Role;
-pub(crate) use standing::Standing;
+pub(crate) use standing::{Standing, owners, people_with};
 pub(crate) use using::{Asker, NotForYou, Opening, may_use};
 
 /// Everything the decision depends on.
@@ -24,7 +24,7 @@ pub(crate) struct Asking<'a> {
     pub may_open: bool,
     pub addressed: Addressed,
     pub is_command: bool,
-    /// A binding is about this place, or it was opened from chat.
+    /// A binding is about this place, or a person has opened the place from chat.
     pub place_is_bound: bool,
     /// The deciding binding's `require_mention`.
     pub require_mention: Option<bool>,
@@ -98,6 +98,9 @@ pub(crate) fn needs_mention(access: &Access, asking: &Asking<'_>) -> bool {
 pub(crate) const PLACE_CLOSED: &str = "no binding or /agent opens this place";
 /// Why a message in a group is left alone.
 pub(crate) const NOT_ADDRESSED: &str = "not addressed to the bot";
+/// The same as a sentence, for people, lists and the log.
+pub(crate) const NOT_ADDRESSED_TOLD: &str =
+    "the message neither mentions the bot nor replies to it";
 
 #[cfg(test)]
 mod tests {

@@ -26,7 +26,7 @@ pub(crate) fn of(
     Ok(lowest)
 }
 
-/// Everybody with a number, in its order.
+/// All people with a number, by number.
 pub(crate) fn everybody(connection: &Connection) -> rusqlite::Result<Vec<PersonId>> {
     let mut statement =
         connection.prepare_cached("SELECT person FROM person_numbers ORDER BY number")?;
@@ -35,7 +35,7 @@ pub(crate) fn everybody(connection: &Connection) -> rusqlite::Result<Vec<PersonI
     Ok(ids.into_iter().filter_map(|id| id.parse().ok()).collect())
 }
 
-/// Gives the person a number, if there is none yet. Nobody has the number of an unknown sender.
+/// Gives the person a number, unless the person has a number. Unknown senders get none.
 pub(crate) fn ensure(tx: &Transaction<'_>, person: &PersonId) -> rusqlite::Result<()> {
     if person.is_nobody() {
         return Ok(());
@@ -49,7 +49,7 @@ pub(crate) fn ensure(tx: &Transaction<'_>, person: &PersonId) -> rusqlite::Resul
         .map(drop)
 }
 
-/// Fills in the numbers of everybody in these messages. Returns the people without one.
+/// Fills in the numbers of all people in these messages. Returns the people without a number.
 pub(crate) fn fill_in<'a>(
     connection: &Connection,
     people: &People,
@@ -86,6 +86,7 @@ mod tests {
             ids: vec![id("telegram:1"), id("discord:1")],
             role: None,
             agents: [].into(),
+            zone: None,
         }]
         .into_iter()
         .collect();

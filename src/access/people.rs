@@ -1,8 +1,10 @@
 //! Members, and guests with a pairing code: the `people` table.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::Standing;
+use super::{Standing, grants};
 use crate::config::Access;
 use crate::domain::PersonId;
 
@@ -11,9 +13,9 @@ const CODE_LIFE_MS: i64 = 60 * 60 * 1000;
 /// Open codes at a time.
 const MOST_OPEN_CODES: i64 = 100;
 const CODE_CHARS: usize = 8;
-/// The longest first message that is kept, as JSON. A platform's longest message fits.
+/// The longest first message to keep, as JSON. A platform's longest message fits.
 const MAX_FIRST_BYTES: usize = 32 * 1024;
-/// The first pause between two replies to a guest who waits; each later pause is twice as long.
+/// The first pause between two replies to a waiting guest; each later pause is twice as long.
 const FIRST_PAUSE_MS: i64 = 60 * 1000;
 /// A guest who was turned away gets no new code for so long.
 const TURNED_AWAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -40,6 +42,14 @@ pub(crate) fn is_paired(connection: &Connection, ids: &[PersonId]) -> rusqlite::
         }
     }
     Ok(false)
+}
+
+/// Everybody who was let in.
+pub(crate) fn all_paired(connection: &Connection) -> rusqlite::Result<HashSet<PersonId>> {
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM people WHERE paired_at IS NOT NULL")?;
+    let ids = statement.query_map([], |row| Ok(row.get_ref(0)?.as_str()?.parse().ok()))?;
+    ids.filter_map(Result::transpose).collect()
 }
 
 /// The roles of a person now.
@@ -107,7 +117,7 @@ pub(crate) fn waiting(connection: &Connection, now: i64) -> rusqlite::Result<Vec
     rows.collect()
 }
 
-/// People who were let in, the latest first.
+/// Members, the latest first.
 pub(crate) fn members(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<Member>> {
     let mut statement = connection.prepare_cached(
         "SELECT id, name, paired_at, coalesce(paired_by, '') FROM people
@@ -125,7 +135,7 @@ pub(crate) fn members(connection: &Connection, limit: u32) -> rusqlite::Result<V
     rows.collect()
 }
 
-/// What members, and guests with a code, are called.
+/// The names of members, and of guests with a code.
 pub(crate) fn names(connection: &Connection) -> rusqlite::Result<Vec<(PersonId, String)>> {
     let mut statement = connection.prepare_cached("SELECT id, name FROM people")?;
     let rows = statement.query_map([], |row| {
@@ -189,19 +199,85 @@ pub(crate) fn revoke(
     .optional()
 }
 
-/// What a message of a guest leads to.
+/// A guest who has asked to be let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AtTheDoor {
+    /// Has an open code.
+    Waits { code: String, until: i64 },
+    /// Was turned away, and is not heard until then.
+    TurnedAway { by: Option<String>, until: i64 },
+}
+
+/// How a guest has fared, if they have asked lately.
+pub(crate) fn at_the_door(
+    connection: &Connection,
+    person: &PersonId,
+    now: i64,
+) -> rusqlite::Result<Option<AtTheDoor>> {
+    let id = person.to_string();
+    let sql = format!(
+        "SELECT code, code_until FROM people WHERE id = ?1 AND {COUNTS_AT_2} AND code IS NOT NULL"
+    );
+    let waits = connection
+        .prepare_cached(&sql)?
+        .query_row(params![id, now], |row| {
+            Ok(AtTheDoor::Waits {
+                code: row.get(0)?,
+                until: row.get(1)?,
+            })
+        })
+        .optional()?;
+    if waits.is_some() {
+        return Ok(waits);
+    }
+    connection
+        .prepare_cached(&format!(
+            "SELECT decider, decided_at FROM people WHERE {TURNED_AWAY}"
+        ))?
+        .query_row(params![id, now, TURNED_AWAY_MS], |row| {
+            Ok(AtTheDoor::TurnedAway {
+                by: row.get(0)?,
+                until: row.get::<_, i64>(1)? + TURNED_AWAY_MS,
+            })
+        })
+        .optional()
+}
+
+/// Guests who were turned away lately, the latest first.
+pub(crate) fn turned_away(
+    connection: &Connection,
+    now: i64,
+) -> rusqlite::Result<Vec<Acquaintance>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, name FROM people WHERE decision = 'no' AND decided_at > ?1 - ?2 AND decided_at <= ?1
+         ORDER BY decided_at DESC",
+    )?;
+    let rows = statement.query_map(params![now, TURNED_AWAY_MS], acquaintance)?;
+    rows.collect()
+}
+
+/// The guest `?1` was turned away less than `?3` before `?2`.
+const TURNED_AWAY: &str =
+    "id = ?1 AND decision = 'no' AND decided_at > ?2 - ?3 AND decided_at <= ?2";
+
+/// The consequence of a guest's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Knock {
     /// The guest gets a code. `waiting` guests have an open code now, this guest among them.
     New { code: String, waiting: i64 },
-    /// The guest has an open code, and is told so if `is_told`.
-    Waiting { is_told: bool },
+    /// The guest has an open code, as one of `waiting`, and is told so if `is_told`.
+    Waiting {
+        /// None once the code was used.
+        code: Option<String>,
+        waiting: i64,
+        is_told: bool,
+    },
     /// The guest was turned away lately.
     TurnedAway,
 }
 
-/// Notes that a guest wrote. The oldest of too many open codes is given up, so that strangers cannot
-/// keep a friend out.
+/// Notes a guest's message. The oldest of too many open codes is given up, because strangers could
+/// keep a friend out otherwise.
 pub(crate) fn knock(
     tx: &Transaction<'_>,
     person: &PersonId,
@@ -209,20 +285,22 @@ pub(crate) fn knock(
     now: i64,
 ) -> rusqlite::Result<Knock> {
     let id = person.to_string();
-    if let Some(is_told) = still_waits(tx, &id, now)? {
-        return Ok(Knock::Waiting { is_told });
+    let open: i64 = tx
+        .prepare_cached(COUNT_OPEN)?
+        .query_row([now], |row| row.get(0))?;
+    if let Some((code, is_told)) = still_waits(tx, &id, now)? {
+        return Ok(Knock::Waiting {
+            code,
+            waiting: open,
+            is_told,
+        });
     }
-    let turned_away = "SELECT 1 FROM people WHERE id = ?1 AND decision = 'no'
-         AND decided_at > ?2 - ?3 AND decided_at <= ?2";
     if tx
-        .prepare_cached(turned_away)?
+        .prepare_cached(&format!("SELECT 1 FROM people WHERE {TURNED_AWAY}"))?
         .exists(params![id, now, TURNED_AWAY_MS])?
     {
         return Ok(Knock::TurnedAway);
     }
-    let open: i64 = tx
-        .prepare_cached(COUNT_OPEN)?
-        .query_row([now], |row| row.get(0))?;
     if open >= MOST_OPEN_CODES {
         tx.execute(GIVE_UP_OLDEST, [now])?;
     }
@@ -240,15 +318,22 @@ pub(crate) fn knock(
     })
 }
 
-/// Whether a guest with an open code is to be told again to wait: at the second message, and then
-/// after pauses that double. None for a guest without a code.
-fn still_waits(tx: &Transaction<'_>, id: &str, now: i64) -> rusqlite::Result<Option<bool>> {
-    let sql = format!("SELECT told_at, told_times FROM people WHERE id = ?1 AND {COUNTS_AT_2}");
-    let told: Option<(Option<i64>, u32)> = tx
+/// The open code of a guest, and whether to tell the guest again to wait: at the second message, and
+/// then after doubling pauses. None for a guest without a code.
+fn still_waits(
+    tx: &Transaction<'_>,
+    id: &str,
+    now: i64,
+) -> rusqlite::Result<Option<(Option<String>, bool)>> {
+    let sql =
+        format!("SELECT told_at, told_times, code FROM people WHERE id = ?1 AND {COUNTS_AT_2}");
+    let told: Option<(Option<i64>, u32, Option<String>)> = tx
         .prepare_cached(&sql)?
-        .query_row(params![id, now], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(params![id, now], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
         .optional()?;
-    let Some((told_at, times)) = told else {
+    let Some((told_at, times, code)) = told else {
         return Ok(None);
     };
     let pause = FIRST_PAUSE_MS << times.saturating_sub(1).min(10);
@@ -260,11 +345,11 @@ fn still_waits(tx: &Transaction<'_>, id: &str, now: i64) -> rusqlite::Result<Opt
             params![id, now],
         )?;
     }
-    Ok(Some(is_told))
+    Ok(Some((code, is_told)))
 }
 
-/// Keeps the first message of a guest with an open code. False for a second message, and for a
-/// message that is too long.
+/// Keeps the first message of a guest with an open code. False for a second message, and for an
+/// overlong message.
 pub(crate) fn keep_first(
     tx: &Transaction<'_>,
     person: &PersonId,
@@ -331,14 +416,14 @@ pub(crate) fn of_code(
         .optional()
 }
 
-/// What became of a code.
+/// The decision about a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
     LetIn,
     /// Let in, and made an owner in config.toml.
     MadeOwner,
     TurnedAway,
-    /// Nobody decided in time.
+    /// The code expired without a decision.
     RanOut,
 }
 
@@ -371,7 +456,7 @@ impl Decision {
     }
 }
 
-/// The person who decides.
+/// The author of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decider {
     /// A person's id, or `cli`.
@@ -379,13 +464,13 @@ pub(crate) struct Decider {
     pub name: String,
 }
 
-/// A code that is open no more.
+/// A closed code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decided {
     pub known: Acquaintance,
     pub code: String,
     pub decision: Decision,
-    /// Absent where nobody decided in time.
+    /// Absent for an expired code.
     pub decider: Option<Decider>,
     /// The kept first message as JSON.
     pub first_message: Option<String>,
@@ -402,7 +487,8 @@ pub(crate) fn decide(
     let member = decision.lets_in().then_some((now, &by.id));
     // A guest who was turned away is forgotten some time after `code_until`.
     let code_until = (!decision.lets_in()).then_some(now);
-    tx.query_row(
+    let decided = tx
+        .query_row(
         &format!(
             "UPDATE people SET paired_at = ?3, paired_by = ?4, decision = ?5, decided_by = ?6, decider = ?7,
                  decided_at = ?2, decided_code = code, code = NULL, code_until = ?8, is_due = 1
@@ -420,10 +506,35 @@ pub(crate) fn decide(
         ],
         acquaintance,
     )
-    .optional()
+    .optional()?;
+    if let Some(known) = decided.as_ref().filter(|_| decision.lets_in()) {
+        grants::end_guest_role(tx, &known.person)?;
+    }
+    Ok(decided)
 }
 
-/// The end of a code that is open no more, while its guest is still known.
+/// A role lets in a waiting guest, and undoes an earlier refusal.
+pub(crate) fn let_in_by_role(
+    tx: &Transaction<'_>,
+    person: &PersonId,
+    by: &Decider,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let id = person.to_string();
+    tx.execute(
+        "UPDATE people SET decision = 'in', decided_by = ?3, decider = ?4, decided_at = ?2, decided_code = code,
+             code = NULL, code_until = NULL, is_due = 1
+         WHERE id = ?1 AND code > ''",
+        params![id, now, by.id, by.name],
+    )?;
+    tx.execute(
+        "UPDATE people SET decision = NULL WHERE id = ?1 AND decision = 'no'",
+        [id],
+    )
+    .map(drop)
+}
+
+/// The end of a closed code, while its guest is still known.
 pub(crate) fn decided(connection: &Connection, code: &str) -> rusqlite::Result<Option<Decided>> {
     connection
         .prepare_cached(&format!(
@@ -437,9 +548,9 @@ pub(crate) fn decided(connection: &Connection, code: &str) -> rusqlite::Result<O
 /// Whether decisions may have to be told, or may come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outlook {
-    /// Something is to be told now.
+    /// A decision is to be told now.
     pub is_due: bool,
-    /// Guests wait for a decision, which another process may make.
+    /// Guests wait for a decision, perhaps by another process.
     pub is_watched: bool,
 }
 
@@ -458,7 +569,7 @@ const OUTLOOK: &str = "SELECT EXISTS (SELECT 1 FROM people WHERE is_due = 1),
     EXISTS (SELECT 1 FROM people WHERE code > '' AND (code_until <= ?1 OR code_until > ?1 + 3600000)),
     EXISTS (SELECT 1 FROM people WHERE code > '')";
 
-/// Ends the codes that ran out.
+/// Ends expired codes.
 pub(crate) fn end_codes(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
     tx.execute(
         "UPDATE people SET decision = 'ran out', decided_code = code, code = NULL, code_until = ?1,
@@ -469,7 +580,7 @@ pub(crate) fn end_codes(tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> 
     .map(drop)
 }
 
-/// Decisions nobody was told about yet.
+/// Decisions not yet told.
 pub(crate) fn due(connection: &Connection) -> rusqlite::Result<Vec<Decided>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {DECIDED} FROM people WHERE is_due = 1 ORDER BY decided_at"
@@ -478,8 +589,7 @@ pub(crate) fn due(connection: &Connection) -> rusqlite::Result<Vec<Decided>> {
     rows.filter_map(Result::transpose).collect()
 }
 
-/// Everybody has been told about a decision. False if that was noted before, or the guest is known
-/// no more.
+/// Marks a decision as told. False for a decision marked before, and for a guest unknown by now.
 pub(crate) fn told(tx: &Transaction<'_>, decided: &Decided) -> rusqlite::Result<bool> {
     let sql = "UPDATE people SET is_due = 0, first_message = NULL
                WHERE id = ?1 AND decided_code = ?2 AND is_due = 1";
@@ -503,7 +613,7 @@ fn decided_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Decided>> {
     }))
 }
 
-/// A code as it is stored, however it was typed.
+/// The stored form of a code, however people type the code.
 fn written(code: &str) -> String {
     code.trim().to_uppercase()
 }
@@ -561,9 +671,8 @@ mod tests {
             knock(tx, &stranger, "Stranger", 0)?;
             let mut told = Vec::new();
             for second in 1..3600 {
-                if knock(tx, &stranger, "Stranger", second * 1000)?
-                    == (Knock::Waiting { is_told: true })
-                {
+                let knocked = knock(tx, &stranger, "Stranger", second * 1000)?;
+                if matches!(knocked, Knock::Waiting { is_told: true, .. }) {
                     told.push(second);
                 }
             }

@@ -1,10 +1,37 @@
-//! The roles of a person: with all agents, and with one.
+//! The roles of a person: with all agents, and with each agent.
 
 use std::sync::Arc;
 
 use super::Role;
 use crate::config::{Access, Person};
 use crate::domain::{AgentId, PersonId};
+
+/// All ids of people with at least this role: owners, and people whose role is in config.toml or
+/// was granted.
+pub(crate) fn people_with(access: &Access, least: Role) -> Vec<PersonId> {
+    let owners = access.owners.iter();
+    let owners = owners.flat_map(|owner| access.people.ids_of(owner));
+    let named = access.people.all().iter();
+    let named = named.filter(|person| person.role.is_some_and(|role| role >= least));
+    let mut found = Vec::new();
+    for person in owners.chain(named.flat_map(|person| &person.ids)) {
+        if !found.contains(person) {
+            found.push(person.clone());
+        }
+    }
+    found
+}
+
+/// The ids for notices to owners: the ids in `[access] owners`, and all ids of other owners.
+pub(crate) fn owners(access: &Access) -> Vec<PersonId> {
+    let is_listed = |person: &PersonId| {
+        let ids = access.people.ids_of(person);
+        ids.iter().any(|id| access.owners.contains(id))
+    };
+    let others = people_with(access, Role::Owner);
+    let others = others.into_iter().filter(|person| !is_listed(person));
+    access.owners.iter().cloned().chain(others).collect()
+}
 
 /// The roles of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +58,7 @@ impl Standing {
         let written = known.and_then(|person| person.role);
         let role = match (is_owner, written, is_paired) {
             (true, ..) => Role::Owner,
-            // The file's word counts, also where it is less than a pairing gives.
+            // The file's word counts, also against the higher role of a pairing.
             (false, Some(role), _) => role,
             (false, None, true) => Role::Member,
             (false, None, false) => Role::Guest,
@@ -42,17 +69,17 @@ impl Standing {
         }
     }
 
-    /// The same role with every agent, for turns that another turn has asked for.
+    /// The same role with every agent, for turns requested by another turn.
     pub fn just(role: Role) -> Self {
         Standing { role, person: None }
     }
 
-    /// All ids of the person, where the house knows more than one.
+    /// All ids of the person, if the house knows several.
     pub(super) fn ids(&self) -> &[PersonId] {
         self.person.as_ref().map_or(&[], |person| &person.ids)
     }
 
-    /// With all agents; decides about the house itself.
+    /// The role with all agents; decides about the house itself.
     pub fn role(&self) -> Role {
         self.role
     }
@@ -69,7 +96,7 @@ impl Standing {
         own.copied().unwrap_or(self.role)
     }
 
-    /// The lowest role with any agent, for words that no agent was asked with.
+    /// The lowest role with any agent, for words not addressed to an agent.
     pub fn lowest(&self) -> Role {
         if self.role == Role::Owner {
             return Role::Owner;
@@ -105,24 +132,28 @@ mod tests {
                 ids: vec![person("telegram:1"), person("discord:1")],
                 role: None,
                 agents: [].into(),
+                zone: None,
             },
             Person {
                 name: "bob".into(),
                 ids: vec![person("telegram:2"), person("discord:2")],
                 role: Some(Role::Admin),
                 agents: [(agent("coding"), Role::Member)].into(),
+                zone: None,
             },
             Person {
                 name: "carol".into(),
                 ids: vec![person("telegram:3")],
                 role: None,
                 agents: [(agent("coding"), Role::Member)].into(),
+                zone: None,
             },
             Person {
                 name: "dan".into(),
                 ids: vec![person("telegram:4")],
                 role: Some(Role::Guest),
                 agents: [].into(),
+                zone: None,
             },
         ]
         .into_iter()
@@ -132,6 +163,25 @@ mod tests {
             people,
             ..Access::default()
         }
+    }
+
+    #[test]
+    fn a_granted_owner_is_told_like_one_of_the_file() {
+        let mut access = house();
+        access.people = [Person {
+            name: "eve".into(),
+            ids: vec![person("telegram:5")],
+            role: Some(Role::Owner),
+            agents: [].into(),
+            zone: None,
+        }]
+        .into_iter()
+        .collect();
+        assert_eq!(
+            owners(&access),
+            [person("telegram:1"), person("telegram:5")]
+        );
+        assert_eq!(owners(&house()), [person("telegram:1")]);
     }
 
     #[test]

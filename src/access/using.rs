@@ -13,7 +13,7 @@ pub(crate) enum Asker<'a> {
         id: &'a PersonId,
         standing: &'a Standing,
     },
-    /// Everybody who may speak in a shared place, hence guests too.
+    /// All people who may speak in a shared place, hence guests too.
     Everybody,
 }
 
@@ -21,20 +21,20 @@ pub(crate) enum Asker<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opening {
     /// A binding about the place names the agent, or `who` names the place: the agent is open to
-    /// everybody who may speak there.
+    /// all people who may speak there.
     Place,
-    /// The agent answers because it is the `default_agent`, or because an owner or admin has
-    /// switched to it: open to everybody while its `who` is not written.
+    /// The agent answers as the `default_agent`, or because an owner or admin has switched to this
+    /// agent: open to all people while its `who` is not written.
     Unwritten,
-    /// Not at all.
+    /// The config does not give the agent to the place.
     Closed,
 }
 
-/// The agent is not open to the person; the people it is open to.
+/// A refusal: the agent, and the people with access to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotForYou {
     pub agent: AgentId,
-    /// The lowest role that may use it. None: only the people and places of a list.
+    /// The lowest role with access to the agent. None: only the people and places of a list.
     pub least: Option<Role>,
 }
 

@@ -17,31 +17,29 @@ pub struct AgentRow {
     pub uid: AgentUid,
     /// Its first turn has finished.
     pub bootstrapped: bool,
+    pub created_at: i64,
+    /// The last time of a rename, a removal or a return; before these, the time of creation.
+    pub updated_at: i64,
 }
 
 pub type AgentRows = HashMap<AgentId, AgentRow>;
 
 pub fn load(connection: &Connection) -> rusqlite::Result<AgentRows> {
-    let mut statement =
-        connection.prepare("SELECT slug, uid, bootstrapped_at IS NOT NULL FROM agents")?;
-    let rows = statement.query_map([], |row| {
-        Ok((
-            row.get::<_, String>(0)?,
-            row.get::<_, String>(1)?,
-            row.get(2)?,
-        ))
-    })?;
+    let mut statement = connection.prepare(
+        "SELECT slug, uid, bootstrapped_at IS NOT NULL, created_at, updated_at FROM agents",
+    )?;
+    let mut rows = statement.query([])?;
     let mut agent_rows = AgentRows::new();
-    for row in rows {
-        let (slug, uid, bootstrapped) = row?;
+    while let Some(row) = rows.next()? {
+        let (slug, uid): (String, String) = (row.get(0)?, row.get(1)?);
         if let (Ok(id), Ok(uid)) = (AgentId::parse(&slug), Uuid::parse_str(&uid)) {
-            agent_rows.insert(
-                id,
-                AgentRow {
-                    uid: AgentUid(uid),
-                    bootstrapped,
-                },
-            );
+            let known = AgentRow {
+                uid: AgentUid(uid),
+                bootstrapped: row.get(2)?,
+                created_at: row.get(3)?,
+                updated_at: row.get(4)?,
+            };
+            agent_rows.insert(id, known);
         }
     }
     Ok(agent_rows)
@@ -50,7 +48,7 @@ pub fn load(connection: &Connection) -> rusqlite::Result<AgentRows> {
 /// Adds new agents of the config.
 pub fn add(tx: &Transaction<'_>, ids: &[AgentId], now: i64) -> rusqlite::Result<()> {
     let mut insert =
-        tx.prepare("INSERT INTO agents (uid, slug, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (slug) DO NOTHING")?;
+        tx.prepare("INSERT INTO agents (uid, slug, created_at, updated_at) VALUES (?1, ?2, ?3, ?3) ON CONFLICT (slug) DO NOTHING")?;
     for id in ids {
         insert.execute(params![Uuid::now_v7().to_string(), id.as_str(), now])?;
     }
@@ -143,7 +141,7 @@ pub fn add_new(
     now: i64,
 ) -> rusqlite::Result<()> {
     retire(tx, id, now)?;
-    let sql = "INSERT INTO agents (uid, slug, created_at) VALUES (?1, ?2, ?3)";
+    let sql = "INSERT INTO agents (uid, slug, created_at, updated_at) VALUES (?1, ?2, ?3, ?3)";
     tx.execute(sql, params![uid.to_string(), id.as_str(), now])
         .map(drop)
 }
@@ -155,7 +153,7 @@ pub fn archive(
     archive: &str,
     now: i64,
 ) -> rusqlite::Result<()> {
-    let sql = "UPDATE agents SET archived_id = slug, slug = 'archive/' || ?2, archived_at = ?3 WHERE uid = ?1 AND archived_at IS NULL";
+    let sql = "UPDATE agents SET archived_id = slug, slug = 'archive/' || ?2, archived_at = ?3, updated_at = ?3 WHERE uid = ?1 AND archived_at IS NULL";
     tx.execute(sql, params![uid.to_string(), archive, now])
         .map(drop)
 }
@@ -170,8 +168,8 @@ pub fn restore(
     if uid_of(tx, id)? != Some(uid) {
         retire(tx, id, now)?;
     }
-    let sql = "UPDATE agents SET slug = ?2, archived_id = NULL, archived_at = NULL WHERE uid = ?1";
-    tx.execute(sql, params![uid.to_string(), id.as_str()])
+    let sql = "UPDATE agents SET slug = ?2, archived_id = NULL, archived_at = NULL, updated_at = ?3 WHERE uid = ?1";
+    tx.execute(sql, params![uid.to_string(), id.as_str(), now])
         .map(drop)
 }
 
@@ -188,8 +186,8 @@ pub fn rename(
     };
     retire(tx, to, now)?;
     tx.execute(
-        "UPDATE agents SET slug = ?2 WHERE uid = ?1",
-        params![uid.to_string(), to.as_str()],
+        "UPDATE agents SET slug = ?2, updated_at = ?3 WHERE uid = ?1",
+        params![uid.to_string(), to.as_str(), now],
     )?;
     tx.execute(
         "DELETE FROM agent_former_ids WHERE id = ?1 OR until <= ?2",

@@ -1,7 +1,7 @@
-//! Decides what may stand in a prompt, by the people who read the answers of its turn. Pure.
+//! Decides which texts may stand in a prompt, by the people who read the answers of its turn. Pure.
 //!
-//! Whoever reads along in a group is not known to the gateway. Guests who write are: once a guest
-//! asks, or has words in the conversation of a group, the group counts as a place of guests.
+//! The gateway does not know the silent readers of a group. Guests who write are known: once a
+//! guest asks, or has words in the conversation of a group, the group counts as a place of guests.
 
 use super::MemoryRules;
 use crate::domain::{Label, Labels, Role, SessionKey};
@@ -18,7 +18,7 @@ pub enum Audience {
 /// Kinds of things in a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// What the operator wrote about the agent: identity files, skills.
+    /// Texts of the operator about the agent: identity files, skills.
     Identity,
     /// USER.md, about the people of the house.
     UserFile,
@@ -50,8 +50,8 @@ impl Audience {
     }
 }
 
-/// Whether words that count for less than those of the asker may lead a turn whose answer others
-/// read. Things of one person stay out of such a turn, also if the agent looks for them.
+/// Whether words of lower trust than the asker's may lead a turn whose answer others read. Things
+/// of one person stay out of such a turn, also if the agent looks for them.
 pub fn may_be_led(place: Option<&SessionKey>, asker: Role, read: Labels) -> bool {
     let is_private = place.is_none_or(SessionKey::is_private);
     !is_private && !read.below(asker).is_empty()

@@ -1,16 +1,17 @@
 //! The identity files of an agent, read from the disk.
 //!
-//! They are read anew for every turn, so an edit counts from the next message on. Nothing here
+//! They are looked at for every turn, so an edit counts from the next message on. Nothing here
 //! fails: an unreadable file is missing with a reason, and the agent answers without the file.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::{Agent, Audience, Content, MemoryRules, Skills};
 
 mod check;
+mod remembered;
 
 pub use check::check_personalities;
 
@@ -49,7 +50,7 @@ pub enum IdentityFile {
     Agents,
     Tools,
     User,
-    /// For the agent's first conversation only.
+    /// A file for the agent's first conversation only.
     Bootstrap,
     /// Curated long-term memory.
     Memory,
@@ -57,9 +58,9 @@ pub enum IdentityFile {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileOrigin {
-    /// From the agent's folder.
+    /// The file is in the agent's folder.
     Own,
-    /// From the home folder.
+    /// The file is in the home folder.
     Inherited,
     Missing,
 }
@@ -178,7 +179,7 @@ impl LoadedFile {
     fn stand_in(agent: &Agent, file: IdentityFile, name: &str) -> Self {
         let (path, stand_in) = (agent.folder.join(name), Some(name.to_owned()));
         let problem = match read(&path) {
-            Ok(Some((content, remark))) => {
+            Ok(Some(FileText { content, remark })) => {
                 let problem = remark.map(str::to_owned);
                 return LoadedFile {
                     file,
@@ -213,7 +214,7 @@ impl LoadedFile {
             .chain(inherited)
         {
             match read(&path) {
-                Ok(Some((content, remark))) => {
+                Ok(Some(FileText { content, remark })) => {
                     let problem = problem.or_else(|| remark.map(str::to_owned));
                     return LoadedFile {
                         file,
@@ -242,25 +243,45 @@ impl LoadedFile {
     }
 }
 
-/// `None` without a file. A link to nothing is an error, because a person made the link for a
-/// reason.
-fn read(path: &Path) -> io::Result<Option<(String, Option<&'static str>)>> {
-    match read_start(path) {
-        Ok((start, size)) => Ok(Some((
-            bounded(&file_name(path), &start, size),
-            remark(&start),
-        ))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => Ok(None),
-        Err(error) => Err(error),
-    }
+/// The text of a file for the prompt.
+#[derive(Debug, Clone)]
+struct FileText {
+    content: String,
+    /// A remark for the author of the file.
+    remark: Option<&'static str>,
 }
 
-/// The start of a file, a byte longer than the limit if the file is longer, and the size of the
-/// file.
-fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
+/// `None` without a file. A link to nothing is an error, because a person made the link for a
+/// reason.
+fn read(path: &Path) -> io::Result<Option<FileText>> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_symlink() => fs::metadata(path)?,
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if let Some(known) = remembered::get(path, &metadata) {
+        return Ok(Some(known));
+    }
+    let start = read_start(path, &metadata)?;
+    let text = FileText {
+        content: bounded(&file_name(path), &start, metadata.len()),
+        remark: remark(&start),
+    };
+    remembered::keep(path, &metadata, &text);
+    Ok(Some(text))
+}
+
+/// The text of a file in the agent's folder, as long as an identity file may be. None: the file is
+/// not there.
+pub(crate) fn read_file_of(agent: &Agent, name: &str) -> io::Result<Option<String>> {
+    Ok(read(&agent.folder.join(name))?.map(|text| text.content))
+}
+
+/// The start of a file, a byte longer than the limit if the file is longer.
+fn read_start(path: &Path, metadata: &Metadata) -> io::Result<Vec<u8>> {
     // Opening a FIFO waits for its other end, perhaps for ever, so the kind is known before
     // anything is opened.
-    let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(io::Error::other(if metadata.is_dir() {
             "it is a folder"
@@ -274,7 +295,7 @@ fn read_start(path: &Path) -> io::Result<(Vec<u8>, u64)> {
     let mut start =
         Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(MAX_FILE_BYTES) + 1);
     File::open(path)?.take(most).read_to_end(&mut start)?;
-    Ok((start, metadata.len()))
+    Ok(start)
 }
 
 /// A remark for the author of the file.
@@ -301,8 +322,8 @@ fn file_name(path: &Path) -> String {
 /// The text of a file. A long text is cut, with a line about the cut.
 fn bounded(name: &str, start: &[u8], size: u64) -> String {
     let text = String::from_utf8_lossy(start);
-    // A torn character at the end became a replacement character beyond the limit, so the cut
-    // removes it.
+    // A torn character at the end became a replacement character beyond the limit, and goes with
+    // the cut.
     let shown = head(&text, MAX_FILE_BYTES);
     let clean = shown.strip_prefix('\u{feff}').unwrap_or(shown);
     if shown.len() == text.len() {

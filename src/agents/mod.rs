@@ -27,15 +27,14 @@ mod workspace;
 pub use agent_rows::{AgentRows, Former};
 pub use audience::{Audience, Content, may_be_led};
 pub use files::{FileView, Files, Found, Opened, PathError, RESULTS, Want, is_odd};
-pub(crate) use identity::head;
 pub use identity::{
     FileOrigin, Identity, IdentityFile, LoadedFile, MAX_FILE_BYTES, check_personalities,
 };
+pub(crate) use identity::{head, read_file_of};
 pub use memory::{Memories, Memory, Reader};
 pub use model_choice::{AgentModels, Chosen, Source};
-pub(crate) use scaffold::is_as_shipped;
-pub(crate) use scaffold::shipped_config;
 pub use scaffold::{ScaffoldError, Scaffolded, Team, ensure_home, write_agent, write_home};
+pub(crate) use scaffold::{has_seed, is_as_shipped, is_seed, seed_agent, shipped_config};
 pub use sight::{GUESTS, Sender, Sight, inbox_folder, sender_of};
 pub use skills::Skills;
 pub use workspace::{Entry, EntryKind, FileError, Workspace};
@@ -45,7 +44,7 @@ use files::Workspaces;
 /// All agents of a config. Never changes; a new config makes a new registry.
 #[derive(Debug, Clone)]
 pub struct Registry {
-    /// In file order.
+    /// All agents, in file order.
     agents: Vec<Arc<Agent>>,
     /// Former ids of renamed agents.
     former: Vec<Former>,
@@ -65,11 +64,13 @@ pub struct Agent {
     pub vibe: Option<String>,
     pub models: AgentModels,
     pub limits: AgentLimits,
-    /// Of notes, of times in the prompt, and of the tool `now`.
+    /// The time zone of notes, of times in the prompt, and of the tool `now`.
     pub zone: Zone,
+    /// See [`Agent::marks`].
+    pub(crate) marks: Marks,
     /// Names of allowed skills; `None` is the whole pool.
     pub skills: Option<Vec<String>>,
-    /// Skills withheld from the agent, whatever else names them.
+    /// Skills withheld from the agent, even if another list names them.
     pub denied_skills: Vec<String>,
     /// The file in place of SOUL.md, seen from the agent's folder.
     pub personality: Option<String>,
@@ -206,7 +207,7 @@ impl Registry {
             .expect("a checked config's default agent is one of its agents")
     }
 
-    /// In the order of the config file.
+    /// All agents, in the order of the config file.
     pub fn all(&self) -> &[Arc<Agent>] {
         &self.agents
     }
@@ -221,11 +222,10 @@ impl Registry {
 }
 
 impl Agent {
-    /// The marks in this agent's prompts. The word stays the same, so providers can cache a prompt;
-    /// that it is escaped in all other words protects it, not that it is hard to find out.
+    /// The marks in this agent's prompts. The secret word stays the same, so providers can cache a
+    /// prompt. The word need not be hard to guess: all other texts have the word escaped.
     pub fn marks(&self) -> Marks {
-        let word = Signer::new(self.uid.0.as_bytes()).hash("marks");
-        Marks::new(&word).in_zone(self.zone.clone())
+        self.marks.clone()
     }
 
     fn new(
@@ -245,6 +245,7 @@ impl Agent {
             models: AgentModels::of(config, spec),
             limits: spec.limits,
             zone: spec.zone.clone(),
+            marks: marks(uid(&spec.id), &spec.zone),
             skills: spec
                 .skills
                 .as_ref()
@@ -270,6 +271,11 @@ impl Agent {
             None => self.name.clone(),
         }
     }
+}
+
+fn marks(uid: AgentUid, zone: &Zone) -> Marks {
+    let word = Signer::new(uid.0.as_bytes()).hash("marks");
+    Marks::new(&word).in_zone(zone.clone())
 }
 
 impl MemoryRules {
@@ -402,20 +408,23 @@ pub(crate) mod tests {
             default_model: ModelRef::Demo,
             group_sessions: GroupSessions::PerUser,
             switch: config::Switch::default(),
-            max_running: 8,
+            max_running: Some(8),
             currency: config::Currency::default(),
             budget: config::Budget::default(),
             telegram: None,
             discord: None,
+            web: config::WebChat::Off,
             providers: Default::default(),
             access: Access::default(),
             log: crate::config::Log::default(),
             admin: None,
             memory: config::Memory::default(),
             tools: Default::default(),
+            hooks: Default::default(),
             peer_groups: Vec::new(),
             agents,
             bindings: Vec::new(),
+            route_tests: Vec::new(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::config::{AgentSpec, Config, ModelRef, ModelSettings};
 /// An agent's models in the config.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentModels {
-    /// Its own, else the config's default.
+    /// The agent's own model, else the config's default.
     pub model: ModelRef,
     pub source: Source,
     /// Asked in this order when the model cannot answer.

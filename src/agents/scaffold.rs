@@ -6,7 +6,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, File, include_dir};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
+use super::{Agent, IdentityFile};
 use crate::config::{SCHEMA_FILE, edit, json_schema_text};
 use crate::domain::AgentId;
 
@@ -67,7 +70,7 @@ pub fn write_home(home: &Path, team: Team) -> Result<Scaffolded, ScaffoldError> 
     Ok(scaffolded)
 }
 
-/// Whether a file of the home is one of the shipped team, and nobody has changed it.
+/// Whether a file of the home is an unchanged file of the shipped team.
 pub(crate) fn is_as_shipped(name: &Path, content: &[u8]) -> bool {
     let mut files = shipped().into_iter();
     files.any(|(shipped, its_content)| shipped == name && *its_content == *content)
@@ -91,14 +94,62 @@ pub fn write_agent(
     personality: Option<&str>,
 ) -> Result<Scaffolded, ScaffoldError> {
     let soul = personality.map_or_else(|| NEW_SOUL.to_owned(), |text| format!("{}\n", text.trim()));
-    let mut scaffolded = Scaffolded::default();
     let files = [
-        ("IDENTITY.md", NEW_IDENTITY),
-        ("SOUL.md", &soul),
-        ("MEMORY.md", ""),
+        (IdentityFile::Identity, NEW_IDENTITY),
+        (IdentityFile::Soul, &soul),
+        (IdentityFile::Memory, ""),
     ];
+    write_files(home, id, &files)
+}
+
+/// Writes the first files of an agent that is only a table in the config. Existing files stay.
+///
+/// These are its memory, and the identity files without a counterpart in the home: a file of the
+/// agent would hide the home's.
+pub(crate) fn seed_agent(agent: &Agent) -> Result<Scaffolded, ScaffoldError> {
+    let is_inherited =
+        |file: IdentityFile| fs::symlink_metadata(agent.home.join(file.name())).is_ok();
+    // The config may have the agent's manner, in a file of another name or in words.
+    let has_manner = agent.personality.is_some() || agent.system_prompt.is_some();
+    let mut files = Vec::new();
+    if !is_inherited(IdentityFile::Identity) {
+        files.push((IdentityFile::Identity, NEW_IDENTITY));
+    }
+    if !is_inherited(IdentityFile::Soul) && !has_manner {
+        files.push((IdentityFile::Soul, NEW_SOUL));
+    }
+    if agent.memory.is_on {
+        files.push((IdentityFile::Memory, ""));
+    }
+    write_files(&agent.home, &agent.id, &files)
+}
+
+/// The words of an agent's new files.
+const SEEDS: [(IdentityFile, &str); 3] = [
+    (IdentityFile::Identity, NEW_IDENTITY),
+    (IdentityFile::Soul, NEW_SOUL),
+    (IdentityFile::Memory, ""),
+];
+
+/// Whether a new agent gets a file of this name.
+pub(crate) fn has_seed(name: &str) -> bool {
+    SEEDS.iter().any(|(file, _)| file.name() == name)
+}
+
+/// Whether a file of an agent still has the words of a new agent's file.
+pub(crate) fn is_seed(name: &str, content: &[u8]) -> bool {
+    let mut seeds = SEEDS.iter();
+    seeds.any(|(file, seed)| file.name() == name && seed.as_bytes() == content)
+}
+
+fn write_files(
+    home: &Path,
+    id: &AgentId,
+    files: &[(IdentityFile, &str)],
+) -> Result<Scaffolded, ScaffoldError> {
+    let mut scaffolded = Scaffolded::default();
     for (file, content) in files {
-        let name = Path::new("agents").join(id.as_str()).join(file);
+        let name = Path::new("agents").join(id.as_str()).join(file.name());
         match write_new(&home.join(&name), content.as_bytes())? {
             Written::Created => scaffolded.created.push(name),
             Written::AlreadyThere => scaffolded.kept.push(name),
@@ -176,7 +227,7 @@ fn without_specialists(files: Vec<ShippedFile>) -> Vec<ShippedFile> {
     .collect()
 }
 
-/// Leaves out lines that send people to agents that are not here.
+/// Leaves out lines that send people to missing agents.
 fn silent_about(content: &[u8], agents: &[AgentId]) -> Cow<'static, [u8]> {
     let text = String::from_utf8_lossy(content);
     let names_one = |line: &str| {
@@ -223,22 +274,35 @@ fn write_new(path: &Path, content: &[u8]) -> Result<Written, ScaffoldError> {
     // Always the same name, so the next process overwrites leftovers of a killed process.
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = folder.join(format!(".{name}.new"));
-    let written = write_whole(&beside, content).and_then(|()| fs::rename(&beside, path));
+    let written = write_whole(&beside, content).and_then(|()| put(&beside, path));
     match written {
         Ok(()) => fs::File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(|error| explain(folder, error))?,
-        // Another process was faster to fill the same home.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => {
-            return Ok(Written::AlreadyThere);
-        }
         Err(error) => {
-            // If the removal fails, the first error still tells what is wrong.
+            // If the removal fails, the first error still tells the problem.
             let _ = fs::remove_file(&beside);
-            return Err(explain(path, error));
+            // Another process was faster to fill the same home, or a person saved the file.
+            let is_taken = matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists
+            );
+            return match is_taken && path.exists() {
+                true => Ok(Written::AlreadyThere),
+                false => Err(explain(path, error)),
+            };
         }
     }
     Ok(Written::Created)
+}
+
+/// Gives a file its name, unless another file has taken the name meanwhile.
+fn put(beside: &Path, path: &Path) -> io::Result<()> {
+    match renameat_with(CWD, beside, CWD, path, RenameFlags::NOREPLACE) {
+        // The file system cannot do both at once.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => fs::rename(beside, path),
+        done => Ok(done?),
+    }
 }
 
 fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -459,6 +523,19 @@ mod tests {
             text(io::ErrorKind::ReadOnlyFilesystem),
             "home/SOUL.md cannot be written: the folder belongs to somebody else or is read-only"
         );
+    }
+
+    #[test]
+    fn a_file_that_came_meanwhile_is_not_replaced() {
+        let folder = TempDir::new().unwrap();
+        let (beside, path) = (folder.path().join(".new"), folder.path().join("SOUL.md"));
+        fs::write(&beside, "shipped").unwrap();
+        fs::write(&path, "mine").unwrap();
+        assert_eq!(
+            put(&beside, &path).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Files that people sent, and who sees them. Pure.
+//! Files that people sent, and the people who see them. Pure.
 //!
-//! A file is kept in the folder of its place: `inbox/telegram.dm.5/…`. People of that place see
-//! it, and owners. What agents write elsewhere in a workspace is the agent's, and so everybody's.
+//! A file is kept in the folder of its place: `inbox/telegram.dm.5/…`. The people of the place and
+//! owners see the file. Files that agents write elsewhere in a workspace are open to all people.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,19 +9,19 @@ use crate::domain::{PersonId, SessionKey};
 
 /// The folder for files that people sent.
 const INBOX: &str = "inbox";
-/// The folder of what guests sent, within the folder of a place.
+/// The folder of guests' files, within the folder of a place.
 pub const GUESTS: &str = "guests";
 
 /// The files of people that a turn sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sight {
-    /// For owners.
+    /// All files, for owners.
     Everything,
     Of {
         /// The place of the turn, with its former key.
         places: Vec<SessionKey>,
-        /// All ids of the person, in a private chat: a person's private chats are one place on
-        /// several platforms. Else empty.
+        /// All ids of the person, in a private chat: a person's private chats on several platforms
+        /// are a single place. Else empty.
         ids: Vec<PersonId>,
     },
 }
@@ -46,7 +46,7 @@ impl Sight {
             return true;
         }
         let Some(folder) = steps.next() else {
-            // The folder itself; its entries are looked at one by one.
+            // The inbox folder itself; each entry is checked later.
             return true;
         };
         let key = folder
@@ -64,13 +64,13 @@ impl Sight {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sender {
     Guest,
-    /// In a private chat, where nobody else could have sent it.
+    /// The only person of a private chat.
     Person(PersonId),
     /// A member, an admin or an owner.
     Somebody,
 }
 
-/// The sender of a file, by its path within a workspace. None for a file that nobody sent.
+/// The sender of a file, by its path within a workspace. None for files outside the inbox.
 pub fn sender_of(path: &Path) -> Option<Sender> {
     let mut steps = path
         .components()

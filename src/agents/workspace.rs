@@ -42,7 +42,7 @@ const BYTES_PER_MB: u64 = 1_000_000;
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
-    /// The folder belongs to the home, so it is made where it is missing.
+    /// The folder belongs to the home, so a missing folder is made.
     is_ours: bool,
     quota_bytes: u64,
     dir: Mutex<Option<Arc<Dir>>>,
@@ -140,7 +140,7 @@ impl Workspace {
         self.write_labelled(path, content, Labels::NONE)
     }
 
-    /// The same with the labels of the words.
+    /// Writes a whole file like [`Workspace::write`], with the labels of its words.
     pub fn write_labelled(
         &self,
         path: &Path,
@@ -151,7 +151,7 @@ impl Workspace {
         self.replace(counted, path, (content, labels))
     }
 
-    /// The labels of a file's words. A file that cannot be opened has none.
+    /// The labels of a file's words. An unreadable file has none.
     pub fn labels(&self, path: &Path) -> Labels {
         self.open(path)
             .map_or(Labels::NONE, |(file, _)| labels::of(&file))
@@ -208,8 +208,8 @@ impl Workspace {
         self.make_room(&mut counted, cost + self.cost_of_folders(path)?, before)?;
         self.make_folders(&mut counted, path)?;
         let (folder, name) = self.parent(path)?;
-        // A temporary file beside the target: the rename replaces any file of that name and follows
-        // no link.
+        // A temporary file beside the target: the rename replaces any file of the target's name and
+        // follows no link.
         let temporary = format!(
             "{TEMPORARY_PREFIX}{}{TEMPORARY_SUFFIX}",
             Uuid::new_v4().simple()

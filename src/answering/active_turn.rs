@@ -13,7 +13,7 @@ use crate::agents::{Agent, Chosen};
 use crate::channels::Outcome;
 use crate::config::ModelRef;
 use crate::delivery::Mark;
-use crate::domain::{Labels, Said};
+use crate::domain::{Internal, Labels, Said};
 use crate::home::Snapshot;
 use crate::metrics::Stages;
 use crate::models::Usage;
@@ -25,7 +25,7 @@ use crate::records::view::View;
 use crate::routing::Route;
 use crate::routing::aliases::Aliases;
 use crate::subagents::{Arrived, InternalTurn};
-use crate::tools::Effect;
+use crate::tools::{Effect, sent_files};
 use crate::turn::history;
 use crate::turn::{Round, Run};
 
@@ -101,6 +101,14 @@ pub(crate) struct ActiveTurn {
     pub(super) lane: LaneView,
     /// The time so far.
     pub(super) stages: Stages,
+    /// From the slot to the first model call.
+    pub(super) prepared_ms: Option<u64>,
+    /// Memories in the prompt.
+    pub(super) recalled: usize,
+    /// Set where an earlier process has left the message.
+    pub(super) taken_up_at: Option<i64>,
+    /// How often the unfinished answer was shown.
+    pub(super) previews: u32,
 }
 
 impl Due {
@@ -207,6 +215,11 @@ impl ActiveTurn {
         self.said
             .iter_mut()
             .for_each(|said| aliases.follow(&mut said.inbound.origin));
+        if let Some(Internal::Job(run)) = &mut self.accepted.inbound.extras.internal
+            && let Some(place) = &run.to
+        {
+            run.to = Some(aliases.current(place));
+        }
         self.run.is_in(&self.accepted.inbound.origin.key);
     }
 
@@ -265,6 +278,11 @@ impl ActiveTurn {
     /// Whether the turn is to stop.
     pub(crate) fn is_halted(&self) -> bool {
         self.halt.is_cancelled()
+    }
+
+    /// Whether no tool has left anything to be sent.
+    pub(super) fn effects_are_silent(&self) -> bool {
+        sent_files(&self.effects).next().is_none()
     }
 
     pub(super) fn end_mark(&mut self, outcome: Outcome) {

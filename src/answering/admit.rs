@@ -86,7 +86,7 @@ impl Admission {
         let agent = snapshot.agent_or_default(internal.agent());
         let origin = &accepted.inbound.origin;
         let route = routing::route(&snapshot.table, None, origin);
-        tracing::info!(agent.id = %agent.id, run = %internal.known().subagent.run, inbox.id = accepted.id, "{} works", agent.id);
+        tracing::info!(agent.id = %agent.id, run = %internal.run(), inbox.id = accepted.id, "{} works", agent.id);
         let chosen = self.model(&origin.key, &agent).await?;
         let in_line = if internal.is_waited_for() {
             InLine::NoNeed
@@ -111,19 +111,6 @@ impl Admission {
             () = halt.cancelled() => InLine::Halted,
             slot = self.slots.acquire(agent) => InLine::Next(slot),
         }
-    }
-
-    /// The current agent of a message's place.
-    pub(crate) async fn who_answers(
-        &self,
-        snapshot: &Snapshot,
-        accepted: &Accepted,
-    ) -> Result<Arc<Agent>, StoreError> {
-        let resolved = self
-            .router
-            .resolve(&snapshot.table, visit(snapshot, accepted))
-            .await?;
-        Ok(snapshot.agent_of(&resolved.route))
     }
 
     /// The model of an agent in a place.

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::accounts::{Accounts, Allowance, Part, Taken};
 use super::active_turn::ActiveTurn;
+use super::job_turns::{destination, tells_failures};
 use super::texts;
 use crate::access::Role;
 use crate::agents::Agent;
@@ -21,7 +22,7 @@ use crate::config::{Budget, Config, PersonLimits};
 use crate::console::{self, Person, Place};
 use crate::delivery::outbox::Source;
 use crate::delivery::{Delivery, Kind, outbox};
-use crate::domain::{AgentUid, Destination, PersonId};
+use crate::domain::{AgentUid, PersonId};
 use crate::home::Snapshot;
 use crate::metrics::TurnOutcome;
 use crate::models::{Models, Usage};
@@ -40,7 +41,16 @@ struct Paces {
     guests: Option<DefaultKeyedRateLimiter<PersonId>>,
     /// Admins too.
     members: Option<DefaultKeyedRateLimiter<PersonId>>,
+    /// Refusals that still count, each with its end.
+    refused: DashMap<Refused, Over>,
     clock: DefaultClock,
+}
+
+/// Whose turns of a minute are used up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Refused {
+    Person(PersonId),
+    Agent(AgentUid),
 }
 
 impl Paces {
@@ -58,6 +68,7 @@ impl Paces {
                 .collect(),
             guests: of_role(&limits.guest).map(RateLimiter::keyed),
             members: of_role(&limits.member).map(RateLimiter::keyed),
+            refused: DashMap::new(),
             clock: DefaultClock::default(),
         }
     }
@@ -80,14 +91,28 @@ impl Paces {
             Role::Owner => None,
         };
         if let Some(Err(not_until)) = people.map(|people| people.check_key(person)) {
-            return Some(over(Whose::Persons, most, self.free_at(&not_until, now)));
+            let over = over(Whose::Persons, most, self.free_at(&not_until, now));
+            self.refused.insert(Refused::Person(person.clone()), over);
+            return Some(over);
         }
         let not_until = self.agents.get(&agent.uid)?.check().err()?;
         let most = agent.limits.turns_per_minute;
-        Some(over(Whose::Agents, most, self.free_at(&not_until, now)))
+        let over = over(Whose::Agents, most, self.free_at(&not_until, now));
+        self.refused.insert(Refused::Agent(agent.uid), over);
+        Some(over)
+    }
+
+    /// The limit that was met lately, if the next turn would meet it too. A look counts no turn.
+    fn still_over(&self, agent: &Agent, person: &PersonId, now: i64) -> Option<Over> {
+        let whose = [Refused::Person(person.clone()), Refused::Agent(agent.uid)];
+        let known = |whose: &Refused| self.refused.get(whose).map(|over| *over);
+        let mut known = whose.iter().filter_map(known);
+        known.find(|over| over.free_at > now)
     }
 
     fn forget_idle(&self) {
+        let now = now_ms();
+        self.refused.retain(|_, over| over.free_at > now);
         [&self.guests, &self.members]
             .into_iter()
             .flatten()
@@ -224,7 +249,10 @@ impl Budgets {
         role: Role,
     ) -> Result<Option<Over>, StoreError> {
         let allowance = self.open(snapshot, agent, person, role).await?;
-        Ok(exhausted(&allowance, now_ms()))
+        let now = now_ms();
+        let person = spender(snapshot, person);
+        let pace = || self.paces().still_over(agent, person, now);
+        Ok(exhausted(&allowance, now).or_else(pace))
     }
 
     /// Takes the estimated cost of a call off the limits. Waits while the running calls of others
@@ -280,12 +308,14 @@ impl Budgets {
         let (inbound, limit) = (&accepted.inbound, over.in_words());
         agent.counts.turn(TurnOutcome::Refused);
         console::over_limit(&Person::of(inbound), &Place::of(inbound), &agent.id, limit);
-        let to = Destination::of(&accepted.inbound);
-        let rows = self.delivery.draft(
-            &to,
-            Kind::Notice,
-            &Text::plain(&over.told(&Local, now_ms())),
-        );
+        let to = destination(accepted);
+        let rows = match tells_failures(accepted) && !to.place().is_internal() {
+            true => {
+                let told = over.told(&Local, now_ms());
+                self.delivery.draft(&to, Kind::Notice, &Text::plain(&told))
+            }
+            false => Vec::new(),
+        };
         let whom = match over.whose {
             Whose::Agents => Spender::Agent(agent.uid),
             Whose::Persons => {
@@ -333,7 +363,13 @@ impl Budgets {
                     Whose::House => (Spender::House, texts::Spending::House),
                     _ => (Spender::Agent(agent.uid), texts::Spending::Agent(agent)),
                 };
-                let text = texts::running_out(subject, limit, (sum.spent, caps), told);
+                let text = texts::running_out(
+                    subject,
+                    limit,
+                    (sum.spent, caps),
+                    told,
+                    &snapshot.config.currency,
+                );
                 self.warn(agent, (spender, span), told, &text).await;
             }
         }

@@ -7,14 +7,18 @@ use super::budgets;
 use super::texts::noted_cut;
 use crate::agents::agent_rows;
 use crate::delivery::outbox::{self, Source};
+use crate::fail_points::{self, Write};
+use crate::metrics::Stage;
 use crate::models::Cut;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted, Closing};
+use crate::records::jobs;
 use crate::records::journal::{self, AskedMessage};
 use crate::records::ledger::{self, Spending, Sums};
 use crate::records::subagents::{self as subagent_rows, End, State};
 use crate::records::transcript::{self, Asked, Conversation, Spot};
 use crate::records::turn_log::{self, TurnRow};
+use crate::records::turn_notes::{self, Notes, Prompt};
 use crate::routing::pins;
 use crate::subagents;
 use crate::tools::written_files;
@@ -37,6 +41,13 @@ pub(super) struct Ending {
     pub(super) can_retry: bool,
 }
 
+impl Ending {
+    /// Whether a job had nothing to say.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.outcome == jobs::NOTHING
+    }
+}
+
 /// Outbox rows: the answer, then files sent by tools.
 pub(super) struct Rows {
     pub(super) answer: Vec<outbox::Draft>,
@@ -53,6 +64,9 @@ pub(super) struct TurnCommit {
     used_once: bool,
     has_rounds: bool,
     row: TurnRow,
+    /// Without the rounds of the journal.
+    notes: Notes,
+    prompt: Option<Prompt>,
     /// The usage of the whole turn. The rounds' share is in the ledger already.
     spending: Spending,
     /// The subagent's run, if this is a subagent's turn.
@@ -61,6 +75,32 @@ pub(super) struct TurnCommit {
     told: Vec<String>,
     /// Files written by the turn.
     wrote: Vec<String>,
+}
+
+fn notes(turn: &ActiveTurn) -> Notes {
+    let stage = |stage| {
+        let time = turn.stages.get(stage)?;
+        u64::try_from(time.as_millis()).ok()
+    };
+    Notes {
+        stored_ms: stage(Stage::Stored),
+        queued_ms: stage(Stage::Queued),
+        slot_ms: stage(Stage::Slot),
+        prepared_ms: turn.prepared_ms,
+        recalled: turn.recalled,
+        taken_up_at: turn.taken_up_at,
+        previews: turn.previews,
+        calls: turn.run.calls(),
+        tools: Vec::new(),
+        sections: turn.run.section_sizes(),
+    }
+}
+
+/// None where no prompts are kept.
+fn prompt(turn: &ActiveTurn) -> Option<Prompt> {
+    let kept = turn.snapshot.config.prompts_kept();
+    let sections = || (turn.run.steady_texts(), turn.run.moving_texts());
+    (kept > 0).then(|| Prompt::new(kept, turn.started_at, sections()))
 }
 
 /// The files that a turn has written.
@@ -92,6 +132,8 @@ impl TurnCommit {
             used_once: turn.used_once,
             has_rounds: turn.rounds > 0,
             row,
+            notes: notes(turn),
+            prompt: prompt(turn),
             spending: Spending {
                 turns: 1,
                 ..budgets::spending(turn, turn.usage())
@@ -119,6 +161,7 @@ pub(super) fn write(
     rows: &Rows,
     now: i64,
 ) -> rusqlite::Result<Written> {
+    fail_points::writes(Write::TurnEnd);
     let TurnCommit {
         accepted,
         conversation,
@@ -127,14 +170,19 @@ pub(super) fn write(
     } = commit;
     let place = &accepted.inbound.origin.key;
     transcript::touch(tx, place, now)?;
-    if !commit.is_asked {
+    // A job without news leaves no trace in the conversation of people.
+    let is_kept = !ending.is_nothing() || place.is_internal();
+    if !commit.is_asked && is_kept {
         let spot = Spot {
             conversation: *conversation,
             part: Some(row.agent),
         };
         transcript::append_question(tx, accepted, &commit.said, spot, now)?;
     }
-    let said_id = append_answer(tx, commit, ending, now)?;
+    let said_id = match is_kept {
+        true => append_answer(tx, commit, ending, now)?,
+        false => None,
+    };
     if commit.used_once {
         pins::use_up(tx, place, row.started_at)?;
     }
@@ -225,15 +273,20 @@ impl TurnCommit {
         outcome: &str,
         now: i64,
     ) -> rusqlite::Result<Sums> {
-        turn_log::record(
-            tx,
-            &TurnRow {
-                outcome: outcome.to_owned(),
-                ..self.row.clone()
-            },
-            now,
-        )?;
-        if !self.has_rounds {
+        let row = TurnRow {
+            outcome: outcome.to_owned(),
+            ..self.row.clone()
+        };
+        let about = (turn_log::record(tx, &row, now)?, &row.place);
+        let prompt = self.prompt.as_ref();
+        if self.has_rounds {
+            let mut notes = self.notes.clone();
+            let calls = journal::model_calls(tx, self.accepted.id)?;
+            notes.calls.splice(..0, calls);
+            notes.tools = journal::tool_notes(tx, self.accepted.id)?;
+            turn_notes::write(tx, about, &notes, prompt)?;
+        } else {
+            turn_notes::write(tx, about, &self.notes, prompt)?;
             return ledger::spend(tx, &self.spending, now);
         }
         let counted = journal::counted(tx, self.accepted.id)?;

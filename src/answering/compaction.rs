@@ -19,6 +19,7 @@ use tracing::Instrument;
 use super::active_turn::ActiveTurn;
 use super::budgets::{self, Budgets};
 use crate::access::numbers;
+use crate::backoff::Backoff;
 use crate::clock::now_ms;
 use crate::config::{ModelRef, ModelSettings, Reasoning};
 use crate::domain::{Label, Labels, Marks, SessionKey};
@@ -34,7 +35,7 @@ use crate::routing::aliases::Aliases;
 use crate::storage::{Db, StoreError};
 use crate::tools::{Relation, Scope, ToolBox};
 use crate::turn::history::{self, MAX_MESSAGES};
-use crate::turn::{Run, Step, TurnError, TurnLimits, TurnRequest};
+use crate::turn::{Outline, Run, Step, TurnError, TurnLimits, TurnRequest};
 
 /// The most tokens for writing a summary, thoughts included: more than its 500 words need in any
 /// language. The length limit of the agent's answers does not matter here.
@@ -49,6 +50,12 @@ const MANY_MESSAGES: usize = MAX_MESSAGES as usize * 3 / 4;
 const MAX_TIME: Duration = Duration::from_secs(120);
 /// Summaries at once. Summaries need no slot, and so have a bound of their own.
 const MOST_AT_ONCE: usize = 4;
+/// The pause of a conversation after a failed summary, longer after each further one. The cause is
+/// often there for hours, and each try costs a model call.
+const FIRST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
+/// Conversations in a pause. Beyond that, the one whose pause ends first is forgotten.
+const MOST_PAUSED: usize = 1000;
 
 /// The length of the conversation read by a turn, and the room for it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -93,7 +100,17 @@ pub(super) fn tasks() -> TaskTracker {
 pub(super) struct Summing {
     // A plain lock: every section is a look at a few entries, and none awaits.
     under_way: Mutex<Vec<RunningSummary>>,
+    paused: Mutex<Vec<FailedSummary>>,
     at_once: Semaphore,
+}
+
+/// A view of a place whose last summary failed.
+struct FailedSummary {
+    place: SessionKey,
+    view: View,
+    backoff: Backoff,
+    /// No summary is tried before.
+    until: Instant,
 }
 
 /// A summary of a view of a place. The place may have moved since the start.
@@ -108,12 +125,16 @@ impl Summing {
     pub(super) fn new() -> Self {
         Summing {
             under_way: Mutex::default(),
+            paused: Mutex::default(),
             at_once: Semaphore::new(MOST_AT_ONCE),
         }
     }
 
-    /// None if a summary of this view is running already.
+    /// None if a summary of this view is running already, or has just failed.
     fn begin(&self, aliases: &Aliases, place: &SessionKey, view: View) -> Option<DropGuard> {
+        if self.is_paused(place, view) {
+            return None;
+        }
         let mut under_way = self.under_way();
         if find(&under_way, aliases, place, view).is_some() {
             return None;
@@ -140,10 +161,49 @@ impl Summing {
             .retain(|summary| (&summary.place, summary.view) != (place, view));
     }
 
+    fn is_paused(&self, place: &SessionKey, view: View) -> bool {
+        let now = Instant::now();
+        self.paused()
+            .iter()
+            .any(|failed| failed.is_of(place, view) && failed.until > now)
+    }
+
+    fn succeeded(&self, place: &SessionKey, view: View) {
+        self.paused().retain(|failed| !failed.is_of(place, view));
+    }
+
+    fn failed(&self, place: &SessionKey, view: View) {
+        let mut paused = self.paused();
+        let known = paused.iter().position(|failed| failed.is_of(place, view));
+        let known = known.map(|index| paused.swap_remove(index).backoff);
+        let mut backoff = known.unwrap_or(Backoff::new(FIRST_PAUSE, LONGEST_PAUSE));
+        let until = Instant::now() + backoff.next().at_most;
+        if paused.len() >= MOST_PAUSED {
+            let first = (0..paused.len()).min_by_key(|index| paused[*index].until);
+            first.map(|index| paused.swap_remove(index));
+        }
+        paused.push(FailedSummary {
+            place: place.clone(),
+            view,
+            backoff,
+            until,
+        });
+    }
+
+    fn paused(&self) -> MutexGuard<'_, Vec<FailedSummary>> {
+        self.paused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn under_way(&self) -> MutexGuard<'_, Vec<RunningSummary>> {
         self.under_way
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FailedSummary {
+    fn is_of(&self, place: &SessionKey, view: View) -> bool {
+        self.view == view && self.place == *place
     }
 }
 
@@ -217,6 +277,7 @@ impl Finished {
         Run::new(TurnRequest {
             lineup,
             system,
+            outline: Outline::default(),
             messages,
             tools,
             scope,
@@ -262,11 +323,13 @@ impl Compaction {
             async move {
                 let agent = finished.scope.agent.id.clone();
                 match AssertUnwindSafe(own.sum_up(finished)).catch_unwind().await {
-                    Ok(Ok(())) => {}
+                    Ok(Ok(())) => own.summing.succeeded(&place, view),
                     Ok(Err(error)) => {
+                        own.summing.failed(&place, view);
                         tracing::warn!(agent.id = %agent, session = %place, "no summary: {error}");
                     }
                     Err(_) => {
+                        own.summing.failed(&place, view);
                         tracing::error!(agent.id = %agent, session = %place, "a summary panicked");
                     }
                 }
@@ -554,6 +617,30 @@ fn settings(models: &Models, lineup: &Lineup) -> ModelSettings {
 mod tests {
     use super::*;
     use crate::domain::Said;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_summary_pauses_its_conversation_and_no_other() {
+        let (summing, aliases) = (Summing::new(), Aliases::default());
+        let place = |text: &str| text.parse::<SessionKey>().unwrap();
+        let (one, other) = (place("telegram:dm:1"), place("telegram:dm:2"));
+        let begins = |place: &SessionKey| {
+            let begun = summing.begin(&aliases, place, View::Whole).is_some();
+            summing.end(place, View::Whole);
+            begun
+        };
+        for pause in [60, 120, 240] {
+            assert!(begins(&one));
+            summing.failed(&one, View::Whole);
+            assert!(!begins(&one) && begins(&other));
+            tokio::time::advance(Duration::from_secs(pause - 1)).await;
+            assert!(!begins(&one));
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        summing.succeeded(&one, View::Whole);
+        summing.failed(&one, View::Whole);
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(begins(&one), "a success ends the growth of the pauses");
+    }
 
     fn messages(count: i64, words: usize) -> Vec<Message> {
         let said = |id: i64| Said::gateway(format!("{id} {}", "word ".repeat(words)));

@@ -1,14 +1,15 @@
 //! A model that does not answer at present, as part of the truth about a place.
 
 use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
 
 use super::texts;
 use crate::config::ModelRef;
-use crate::models::{ModelError, Models, Unanswered};
+use crate::models::{ModelError, Models, Unanswered, Unavailable};
 use crate::records::provider_notices;
 
 /// The model of an agent refuses, or is out of reach.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Faltering {
     pub(crate) model: ModelRef,
     pub(crate) trouble: Trouble,
@@ -16,7 +17,7 @@ pub(crate) struct Faltering {
     pub(crate) instead: Option<ModelRef>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Trouble {
     /// Unix milliseconds.
     pub(crate) since: i64,
@@ -25,24 +26,36 @@ pub(crate) struct Trouble {
     pub(crate) cause: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Refuses,
     OutOfReach,
+    /// Nobody was asked, because the key cannot be read.
+    NoKey,
+    /// Failed when last asked, in a way that passes by itself.
+    Failed,
 }
 
 impl Faltering {
     /// As the models of this process were found when last asked.
     pub(crate) fn now(models: &Models, lineup: &[ModelRef]) -> Option<Self> {
         Faltering::among(lineup, |model| {
-            let trouble = models.trouble(model)?;
+            let trouble = models.trouble(model);
+            let (trouble, passes) = match trouble {
+                Some(trouble) => (trouble, false),
+                None => (models.passing_trouble(model)?, true),
+            };
             let failure = Unanswered {
                 model: model.clone(),
                 ..trouble.failure
             };
             Some(Trouble {
                 since: trouble.since,
-                kind: kind(&failure.error),
+                kind: if passes {
+                    Kind::Failed
+                } else {
+                    kind(&failure.error)
+                },
                 cause: texts::why_not(&failure, models),
             })
         })
@@ -60,6 +73,7 @@ impl Faltering {
                 since,
                 kind: match provider_notices::is_out_of_reach(&told) {
                     true => Kind::OutOfReach,
+                    false if told.contains(" is not set") => Kind::NoKey,
                     false => Kind::Refuses,
                 },
                 cause: texts::as_told(&told),
@@ -85,6 +99,7 @@ impl Faltering {
 fn kind(error: &ModelError) -> Kind {
     match error {
         ModelError::Unreachable(_) => Kind::OutOfReach,
+        ModelError::Unavailable(Unavailable::KeyMissing(_)) => Kind::NoKey,
         _ => Kind::Refuses,
     }
 }

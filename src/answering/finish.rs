@@ -12,6 +12,7 @@ use super::active_turn::{ActiveTurn, Ended, Exchange};
 use super::budgets::Budgets;
 use super::commit::{Ending, Rows, STOPPED_ON_REQUEST, TurnCommit, Written, write, wrote};
 use super::giving_up::{self, GivingUp, Told, broken};
+use super::job_turns::{destination, is_nothing, job_of, tells_failures};
 use super::provider_news::ProviderNews;
 use super::question;
 use super::report::report;
@@ -24,10 +25,11 @@ use crate::channels::{Choice, Outcome, Text, followed_by};
 use crate::clock::now_ms;
 use crate::console::TurnEnd;
 use crate::delivery::{Delivery, FirstSent, Kind, outbox, preview_messages, reservation};
-use crate::domain::{AgentUid, Destination, Internal, Labels, SessionKey};
+use crate::domain::{AgentUid, Internal, Labels, SessionKey};
 use crate::metrics::Stage;
 use crate::models::ModelError;
 use crate::records::inbox::{self, Accepted, Closing};
+use crate::records::jobs;
 use crate::records::journal;
 use crate::records::subagents::{End, State};
 use crate::records::transcript::{self, Spot};
@@ -35,6 +37,7 @@ use crate::routing::aliases::Aliases;
 use crate::routing::pins::Pins;
 use crate::storage::{Db, Durability, Next, Patience, Remedy, StoreError};
 use crate::subagents::{self, Subagents};
+use crate::telemetry;
 use crate::tools::sent_files;
 use crate::turn::{Charge, TurnError};
 
@@ -42,6 +45,9 @@ impl Ending {
     fn of(turn: &ActiveTurn, result: Result<(), TurnError>) -> Self {
         let (said, cut) = (turn.run.said(), turn.run.cut());
         match result {
+            Ok(()) if is_nothing(&turn.accepted, said) && turn.effects_are_silent() => {
+                Ending::nothing(said)
+            }
             Ok(()) if !said.trim().is_empty() => {
                 let is_told = !turn.accepted.inbound.origin.key.is_internal();
                 let reply = cut.map_or_else(
@@ -80,10 +86,22 @@ impl Ending {
                 let (models, reader) = (&turn.snapshot.models, reader(turn));
                 let reply = apology(&error, models, reader, turn.accepted.id);
                 Ending {
-                    can_retry: can_retry(&error),
+                    can_retry: can_retry(&error) && job_of(&turn.accepted).is_none(),
                     ..Ending::failed(reply, error.to_string())
                 }
             }
+        }
+    }
+
+    /// A job had nothing to say. Nothing is sent.
+    fn nothing(said: &str) -> Self {
+        Ending {
+            said: Some(said.to_owned()),
+            reply: String::new(),
+            outcome: jobs::NOTHING.into(),
+            closing: Closing::Done,
+            cut: None,
+            can_retry: false,
         }
     }
 
@@ -192,7 +210,7 @@ fn log_reading(turn: &ActiveTurn) {
     if read.below(turn.accepted.role).is_empty() {
         tracing::debug!(agent.id = %agent, session = %place, inbox.id = inbox, turn.read = %read, "the turn is over");
     } else {
-        tracing::info!(agent.id = %agent, session = %place, inbox.id = inbox, turn.read = %read, "the turn has read less trusted words");
+        tracing::info!(target: telemetry::DETAIL, { agent.id = %agent, session = %place, inbox.id = inbox, turn.read = %read }, "the turn has read less trusted words");
     }
 }
 
@@ -301,7 +319,7 @@ impl Finish {
         rows: Rows,
     ) -> Result<Option<FirstSent>, StoreError> {
         let began = Instant::now();
-        let place = Destination::of(&turn.accepted.inbound).place().clone();
+        let place = destination(&turn.accepted).place().clone();
         let used_once = turn.used_once;
         let mut reservation = if rows.answer.is_empty() {
             None
@@ -362,7 +380,9 @@ impl Finish {
     }
 
     fn draft(&self, turn: &ActiveTurn, ending: &Ending, is_wanted: bool) -> Vec<outbox::Draft> {
-        let to = Destination::of(&turn.accepted.inbound);
+        let to = destination(&turn.accepted);
+        let is_told = ending.said.is_some() || tells_failures(&turn.accepted);
+        let is_wanted = is_wanted && is_told && !ending.is_nothing();
         if !is_delivered(is_wanted, to.place()) {
             return Vec::new();
         }
@@ -397,7 +417,10 @@ impl Finish {
     }
 
     fn draft_effects(&self, turn: &ActiveTurn) -> Vec<outbox::Draft> {
-        let to = Destination::of(&turn.accepted.inbound);
+        let to = destination(&turn.accepted);
+        if to.place().is_internal() {
+            return Vec::new();
+        }
         sent_files(&turn.effects)
             .flat_map(|file| self.delivery.draft_file(&to, file))
             .collect()
@@ -455,9 +478,12 @@ impl Finish {
         let is_asked = turn.is_some_and(|turn| turn.is_asked);
         let part = turn.map(|turn| turn.agent.uid);
         let commit = turn.map(TurnCommit::of);
-        let destination = Destination::of(&accepted.inbound);
+        let destination = destination(accepted);
         let (text, outcome) = (cause.told(accepted.id), cause.outcome(accepted.id));
-        let is_delivered = is_delivered(told == Told::InPlace, destination.place());
+        let is_delivered = is_delivered(
+            told == Told::InPlace && tells_failures(accepted),
+            destination.place(),
+        );
         let rows = if is_delivered {
             self.draft_apology(accepted, turn, &text)
         } else {
@@ -510,13 +536,17 @@ impl Finish {
     ) -> Vec<outbox::Draft> {
         let question = question::to_quote(accepted, turn.is_some_and(|turn| turn.others_wrote));
         let choices = [retry(accepted.id)];
+        let choices = match job_of(accepted) {
+            Some(_) => &[],
+            None => choices.as_slice(),
+        };
         let text = Text {
             answers: question.as_ref(),
-            choices: &choices,
+            choices,
             ..Text::plain(text)
         };
         self.delivery
-            .draft(&Destination::of(&accepted.inbound), Kind::Error, &text)
+            .draft(&destination(accepted), Kind::Error, &text)
     }
 
     /// Ends a turn in the middle.
@@ -541,7 +571,7 @@ fn close_broken(
     outcome: &str,
     now: i64,
 ) -> rusqlite::Result<()> {
-    if accepted.inbound.origin.key.is_internal() {
+    if accepted.inbound.origin.key.is_internal() || job_of(accepted).is_some() {
         inbox::close_all(tx, accepted, Closing::Failed, outcome, now)?;
     } else {
         inbox::close_for_retry(tx, accepted, outcome, now)?;

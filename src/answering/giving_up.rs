@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rusqlite::Transaction;
 use tokio_util::sync::CancellationToken;
 
+use super::job_turns::{destination, tells_failures};
 use super::question;
 use crate::channels::Text;
 use crate::clock::now_ms;
 use crate::delivery::outbox::{self, Source};
 use crate::delivery::{Delivery, Kind};
-use crate::domain::Destination;
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::journal;
 use crate::storage::{Db, Durability, Remedy, StoreError, part};
@@ -79,8 +79,8 @@ impl GivingUp {
     }
 
     fn draft(&self, accepted: &Accepted) -> Vec<outbox::Draft> {
-        let to = Destination::of(&accepted.inbound);
-        if to.place().is_internal() {
+        let to = destination(accepted);
+        if to.place().is_internal() || !tells_failures(accepted) {
             return Vec::new();
         }
         let (text, question) = (broken(accepted.id), question::to_quote(accepted, false));

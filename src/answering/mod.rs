@@ -16,7 +16,9 @@ mod faltering;
 pub(crate) mod files;
 mod finish;
 mod giving_up;
+mod job_turns;
 mod lane_view;
+mod obstacles;
 mod paused_agents;
 mod pictures;
 mod prepare;
@@ -42,6 +44,8 @@ use crate::agents::Memories;
 use crate::delivery::Delivery;
 use crate::domain::AgentUid;
 use crate::home::{Snapshot, Snapshots};
+use crate::jobs::Alarm;
+use crate::machine;
 use crate::records::model_overrides::Overrides;
 use crate::routing::Router;
 use crate::routing::aliases::Aliases;
@@ -51,6 +55,7 @@ use crate::storage::Db;
 use crate::subagents::Subagents;
 use crate::tools::ToolBox;
 
+pub(crate) use crate::routing::Question;
 pub(crate) use active_turn::{ActiveTurn, Due, Ended, Exchange};
 pub(crate) use admit::Admission;
 pub(crate) use budgets::{Budgets, over_at};
@@ -59,13 +64,14 @@ pub(crate) use faltering::Trouble;
 pub(crate) use faltering::{Faltering, Kind as TroubleKind};
 pub(crate) use giving_up::{GivingUp, Told, broken};
 pub(crate) use lane_view::{LaneNews, LaneView, Worker};
+pub(crate) use obstacles::Obstacle;
 pub(crate) use paused_agents::{PauseNews, PausedAgents};
 pub(crate) use provider_news::ProviderNews;
 pub(crate) use reading::of_history as read_in;
 pub(crate) use run::Answering;
 pub(crate) use toolbox::toolbox;
 pub(crate) use under_way::UnderWay;
-pub(crate) use who_answers::{Answer, Question, Silence, who_answers};
+pub(crate) use who_answers::{Answer, Silence, who_answers};
 
 use compaction::{Compaction, Summing};
 use finish::Finish;
@@ -88,7 +94,14 @@ pub(crate) struct Deps {
     /// Agents that have finished a turn before.
     pub(crate) bootstrapped: Arc<DashSet<AgentUid>>,
     pub(crate) pauses: PausedAgents,
+    /// Rung when the turn of a job has ended.
+    pub(crate) alarm: Alarm,
     pub(crate) stop: CancellationToken,
+}
+
+fn turns_at_once(snapshot: &Snapshot) -> usize {
+    let configured = snapshot.config.max_running;
+    configured.unwrap_or_else(machine::turns_that_fit)
 }
 
 impl Deps {
@@ -97,7 +110,7 @@ impl Deps {
         Admission {
             router: self.router.clone(),
             overrides: self.overrides.clone(),
-            slots: Slots::new(snapshot.config.max_running, agents),
+            slots: Slots::new(turns_at_once(snapshot), agents),
             pauses: self.pauses.clone(),
             stop: self.stop.clone(),
         }
@@ -190,6 +203,7 @@ impl Answering {
             finish,
             compaction,
             under_way: UnderWay::default(),
+            alarm: deps.alarm,
             stop: deps.stop,
         }
     }
@@ -226,7 +240,7 @@ impl Answering {
     /// Takes over limits of a new snapshot that outlive a turn.
     pub(crate) fn renew(&self, before: &Snapshot, now: &Snapshot) {
         let agents = now.registry.all().len();
-        self.admission.slots.resize(now.config.max_running, agents);
+        self.admission.slots.resize(turns_at_once(now), agents);
         self.budgets.renew(before, now);
     }
 

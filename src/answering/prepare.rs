@@ -9,7 +9,7 @@ use super::accounts::Allowance;
 use super::active_turn::{ActiveTurn, Due, note_worker, view};
 use super::admit::{Admission, Choice, InLine};
 use super::budgets::{self, Budgets};
-use super::question::{self, Question};
+use super::question;
 use super::reading;
 use super::request::{Asked, Earlier, Prepared, Requests};
 use crate::access::{Role, Standing};
@@ -20,6 +20,7 @@ use crate::delivery::{AnswerInProgress, Delivery, ProgressHandle};
 use crate::domain::{AgentUid, Destination, Labels, TurnEvent};
 use crate::home::Snapshot;
 use crate::metrics::{Stage, Stages};
+use crate::models::Image;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted, Seen};
 use crate::records::journal::{self, AskedMessage, Recorded};
@@ -76,6 +77,7 @@ impl Preparation {
             Ok(started) => started,
             Err(begun) => return Ok(begun),
         };
+        let begun = Instant::now();
         let accepted = &mut subject.accepted;
         accepted.role = accepted.standing.with(&choice.agent.id);
         let others_wrote =
@@ -100,6 +102,7 @@ impl Preparation {
         turn.others_wrote = others_wrote;
         turn.stages = arrival(turn.accepted.seen, taken);
         turn.stages.spend(Stage::Slot, waited);
+        turn.prepared_ms = u64::try_from(begun.elapsed().as_millis()).ok();
         if is_new && let Some(begun) = self.reserve(&mut turn).await? {
             progress.end().await;
             return Ok(begun);
@@ -188,9 +191,13 @@ impl Preparation {
         let agent = &choice.agent;
         let subagent = internal.as_ref().and_then(InternalTurn::subagent);
         note_worker(&tracing::Span::current(), agent, subagent);
+        // The turn of a job is a turn of its own, under all limits.
+        let is_errand = internal
+            .as_ref()
+            .is_some_and(|internal| internal.job().is_none());
         // Limits are checked after the wait, so earlier turns count. A turn already begun is not
         // checked again.
-        let is_new = recorded.is_none() && !due.is_again && slot.is_some() && internal.is_none();
+        let is_new = recorded.is_none() && !due.is_again && slot.is_some() && !is_errand;
         let person = &accepted.inbound.origin.person;
         let allowance = self
             .budgets
@@ -230,7 +237,7 @@ impl Preparation {
     ) -> Result<ActiveTurn, StoreError> {
         let agent = &choice.agent;
         let lineup = agent.models.lineup(&choice.chosen);
-        let Question { said, images } = self.question(&snapshot, &subject, agent, &lineup).await;
+        let (said, images) = self.question(&snapshot, &subject, agent, &lineup).await;
         let view = view(&snapshot, agent);
         let (aside, read_aside) = due.told_aside(agent, view);
         let asked = Asked {
@@ -256,14 +263,14 @@ impl Preparation {
         Ok(turn)
     }
 
-    /// The question in words.
+    /// The question in words, and its pictures in the order they were sent.
     async fn question(
         &self,
         snapshot: &Snapshot,
         subject: &Subject,
         agent: &Agent,
         lineup: &[ModelRef],
-    ) -> Question {
+    ) -> (Vec<AskedMessage>, Vec<Image>) {
         let Subject {
             accepted,
             internal,
@@ -271,15 +278,9 @@ impl Preparation {
         } = subject;
         let before = recorded.as_ref().map(|recorded| &recorded.turn.question);
         match (before.filter(|before| !before.is_empty()), internal) {
-            (Some(before), _) => Question {
-                said: before.clone(),
-                images: Vec::new(),
-            },
+            (Some(before), _) => (before.clone(), Vec::new()),
             // The agent reads the row of the subagent.
-            (None, Some(InternalTurn::Report(_))) => Question {
-                said: Vec::new(),
-                images: Vec::new(),
-            },
+            (None, Some(InternalTurn::Report(_))) => (Vec::new(), Vec::new()),
             (None, _) => {
                 let someone_sees = lineup.iter().any(|model| snapshot.models.sees(model));
                 question::in_words(&self.delivery, accepted, agent, someone_sees).await
@@ -391,6 +392,10 @@ impl Subject {
             halt: due.halt.clone(),
             lane: due.lane.clone(),
             stages: Stages::default(),
+            prepared_ms: None,
+            recalled: prepared.recalled,
+            taken_up_at: (due.arrived == Arrived::Before && !due.is_again).then(now_ms),
+            previews: 0,
             snapshot,
             accepted: self.accepted,
             internal: self.internal,
@@ -427,13 +432,9 @@ struct Started {
 }
 
 /// The time before the turn. A message of an earlier process has none.
-fn arrival(seen: Seen, taken: Instant) -> Stages {
+fn arrival(seen: Option<Seen>, taken: Instant) -> Stages {
     let mut stages = Stages::default();
-    if let Seen {
-        received: Some(received),
-        stored: Some(stored),
-    } = seen
-    {
+    if let Some(Seen { received, stored }) = seen {
         stages.spend(Stage::Stored, stored.saturating_duration_since(received));
         stages.spend(Stage::Queued, taken.saturating_duration_since(stored));
     }

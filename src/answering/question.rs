@@ -12,14 +12,7 @@ use crate::records::inbox::Accepted;
 use crate::records::journal::AskedMessage;
 use crate::subagents::{self, InternalTurn};
 
-/// The question of a turn.
-pub(super) struct Question {
-    /// Each message with all its parts.
-    pub(super) said: Vec<AskedMessage>,
-    /// In the order they were sent.
-    pub(super) images: Vec<Image>,
-}
-
+/// The messages of a question, each with all its parts, and the pictures in the order they were sent.
 /// Stores files in the agent's workspace. Pictures are read only with `someone_sees`: some model of
 /// the lineup takes pictures.
 pub(super) async fn in_words(
@@ -27,26 +20,23 @@ pub(super) async fn in_words(
     accepted: &Accepted,
     agent: &Agent,
     someone_sees: bool,
-) -> Question {
-    let mut question = Question {
-        said: Vec::new(),
-        images: Vec::new(),
-    };
+) -> (Vec<AskedMessage>, Vec<Image>) {
+    let (mut said, mut pictures) = (Vec::new(), Vec::new());
     for message in accepted.messages() {
         let (mut texts, mut around, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for part in std::iter::once(message).chain(&message.joined) {
-            let images = someone_sees.then_some(&mut question.images);
+            let images = someone_sees.then_some(&mut pictures);
             around.extend(around_of(delivery, &part.inbound, agent, accepted.role, images).await);
             texts.extend(Some(part.inbound.text.as_str()).filter(|text| !text.is_empty()));
             rows.push(part.id);
         }
-        question.said.push(AskedMessage {
+        said.push(AskedMessage {
             inbound: plain(&message.inbound, texts.join("\n"), around),
             role: message.standing.with(&agent.id),
             rows,
         });
     }
-    question
+    (said, pictures)
 }
 
 /// The message for an answer to quote. Of several messages the last is quoted, because people still
@@ -120,7 +110,7 @@ pub(super) fn as_said(asked: &[AskedMessage], internal: Option<&InternalTurn>) -
             .iter()
             .map(|message| subagents::asked(known, message.inbound.text.clone()))
             .collect(),
-        None => asked.iter().map(of_person).collect(),
+        Some(InternalTurn::Job(_)) | None => asked.iter().map(of_person).collect(),
     }
 }
 

@@ -21,6 +21,9 @@ pub(super) fn of_question(
     let asked = match (internal, before) {
         (Some(InternalTurn::Subagent(known)), _) => known.subagent.labels_of_task(),
         (Some(InternalTurn::Report(known)), _) => known.labels(),
+        (Some(InternalTurn::Job(run)), _) => {
+            Labels::of(accepted.role) | Labels::from_bits(run.read)
+        }
         // The record has the labels of all messages.
         (None, Some(_)) => Labels::of(accepted.role),
         (None, None) => accepted.messages().map(Accepted::labels).collect(),

@@ -2,9 +2,9 @@
 
 use super::active_turn::ActiveTurn;
 use crate::clock::now_ms;
-use crate::config::Money;
+use crate::config::{ModelRef, Money};
 use crate::console::{self, Person, Place, Turn, TurnEnd};
-use crate::delivery::FirstSent;
+use crate::delivery::{FirstPart, FirstSent};
 use crate::metrics::{Stage, TurnOutcome};
 use crate::routing::Rule;
 use crate::turn::budget;
@@ -17,7 +17,7 @@ pub(super) fn report(turn: &ActiveTurn, end: TurnEnd, sent: Option<FirstSent>) {
     let cost = price.map(|price| budget::cost(&price, usage));
     let counts = turn.agent.counts.clone();
     counts.turn(match end {
-        TurnEnd::Answered => TurnOutcome::Answered,
+        TurnEnd::Answered | TurnEnd::Undelivered => TurnOutcome::Answered,
         TurnEnd::Stopped => TurnOutcome::Stopped,
         TurnEnd::Failed => TurnOutcome::Failed,
     });
@@ -39,21 +39,26 @@ pub(super) fn report(turn: &ActiveTurn, end: TurnEnd, sent: Option<FirstSent>) {
         milliseconds: now_ms() - turn.started_at,
         tokens: budget::tokens(usage),
         currency: turn.snapshot.config.currency.clone(),
-        cost,
+        // The demo model costs nothing, and nobody asks.
+        cost: cost.filter(|_| *turn.model() != ModelRef::Demo),
         stages: turn.stages,
         reference: turn.accepted.id,
     };
-    let tell = move |sent| {
+    let tell = move |first| {
         let mut line = line;
-        if let Some(time) = sent {
-            line.stages.spend(Stage::Sent, time);
+        match first {
+            FirstPart::Sent(time) => line.stages.spend(Stage::Sent, time),
+            FirstPart::GivenUp if line.end == TurnEnd::Answered => {
+                line.end = TurnEnd::Undelivered;
+            }
+            FirstPart::GivenUp | FirstPart::NotYet => {}
         }
         counts.took(&line.stages);
         console::turn(&line);
     };
     match sent {
         Some(sent) => sent.then(tell),
-        None => tell(None),
+        None => tell(FirstPart::NotYet),
     }
 }
 
@@ -61,6 +66,7 @@ pub(super) fn report(turn: &ActiveTurn, end: TurnEnd, sent: Option<FirstSent>) {
 fn rule(rule: &Rule) -> String {
     match rule {
         Rule::Binding { kind, line, .. } => format!("{kind}, line {line} of config.toml"),
+        Rule::Default => "default agent".to_owned(),
         rule => rule.short().to_owned(),
     }
 }

@@ -1,7 +1,8 @@
 //! The request to the model: the prompt, the conversation, recalled memories, and the question.
 
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::thread;
 
 use dashmap::DashSet;
 use rusqlite::{Connection, Transaction};
@@ -10,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::active_turn::view;
 use super::compaction::{Compaction, Fill};
+use super::job_turns::{introduction, job_of};
 use super::{question, reading, texts};
 use crate::access::{Role, Standing, numbers};
 use crate::agents::memory::{Recalled, Recollection};
-use crate::agents::{Agent, Audience, Identity, Memories, Memory, Reader};
+use crate::agents::{Agent, Audience, Identity, Memories, Memory, Reader, seed_agent};
 use crate::clock::now_ms;
 use crate::config::{Access, ModelRef, People};
 use crate::domain::{AgentId, AgentUid, Labels, PersonId, Said, SessionKey, TurnEvent};
@@ -33,7 +35,7 @@ use crate::storage::{Db, Durability, StoreError};
 use crate::subagents::{self, InternalTurn};
 use crate::tools::{Addresses, Parent, Reading, Results, Scope, ToolBox};
 use crate::turn::history;
-use crate::turn::{self, TurnLimits, TurnRequest, prompt};
+use crate::turn::{self, Layout, Outline, TurnLimits, TurnRequest, prompt};
 
 /// Builds requests to models. Cheap to clone.
 #[derive(Clone)]
@@ -89,10 +91,16 @@ impl Requests {
         let reminder = self.reminder(agent, &scope, asked.said);
         let bootstrap = !self.bootstrapped.contains(&agent.uid);
         let company = asked.company(snapshot, accepted);
-        let (mut found, (identity, addresses)) = tokio::try_join!(
-            self.look_up(&extract, agent.uid, reminder.clone(), &asked, company),
-            identity(agent.clone(), bootstrap)
-        )?;
+        let files = Files {
+            agent: agent.clone(),
+            bootstrap,
+        };
+        let mut found = self
+            .look_up(&extract, files, reminder.clone(), &asked, company)
+            .await?;
+        // A panic of the turn, to be told in the chat. Retried like a store error, the turn would
+        // panic for ever.
+        let (identity, addresses) = found.files.unwrap_or_else(|panic| resume_unwind(panic));
         if let Some(with) = found
             .with
             .take()
@@ -101,7 +109,7 @@ impl Requests {
             (found.read_upto, found.history) = self.hand_over(&extract, with).await?;
         }
         let before_tools = asked.read | reading::of_history(&found.history);
-        let system = system(agent, identity, &scope, before_tools);
+        let (system, starts) = system(agent, identity, &scope, before_tools);
         let recalled = self
             .recollection(&extract, reminder, found.recalled, before_tools)
             .await?;
@@ -119,17 +127,24 @@ impl Requests {
             aside: &asked.ephemeral(&found.unseen),
         };
         let conversation = history.conversation;
-        let mut messages = messages(agent, history, &recalled, current, room);
+        // The first line is a heading.
+        let memories = recalled.said.len().saturating_sub(1);
+        let (mut messages, layout) = messages(agent, history, &recalled, current, room);
         let limits = asked.limits(agent);
         show(&mut messages, asked.images);
         let request = TurnRequest {
             lineup: lineup(agent, models, &accepted.inbound.origin.key),
             system,
+            outline: Outline {
+                system: starts,
+                messages: layout,
+            },
             messages,
             tools: self
                 .tools
                 .view(agent, accepted.role)
-                .within(scope.parent.clone()),
+                .within(scope.parent.clone())
+                .of_job(scope.is_job),
             scope,
             limits,
         };
@@ -140,6 +155,7 @@ impl Requests {
             request,
             question,
             fill,
+            recalled: memories,
             told: told.collect(),
         })
     }
@@ -159,11 +175,12 @@ impl Requests {
         })
     }
 
-    /// A single read, because a trip to the store costs more than most of its queries.
+    /// A single read, because a trip to another thread costs more than most of its queries. The
+    /// agent's files are looked at on the same trip.
     async fn look_up(
         &self,
         extract: &Arc<Extract>,
-        agent: AgentUid,
+        files: Files,
         reminder: Option<Reminder>,
         asked: &Asked<'_>,
         company: Option<Company>,
@@ -171,17 +188,20 @@ impl Requests {
         let (extract, asked_read) = (extract.clone(), asked.read);
         let question = question::as_said(asked.said, asked.internal);
         let read = move |connection: &Connection| {
-            let read_upto = transcript::newest(connection)?;
-            let history = extract.history(connection)?;
+            let loaded = catch_unwind(AssertUnwindSafe(|| files.load()));
+            // Without a transaction, every query would lock the file and forget the pages of the
+            // query before. Nothing is written, so its end does not matter.
+            let tx = connection.unchecked_transaction()?;
+            let read_upto = transcript::newest(&tx)?;
+            let history = extract.history(&tx)?;
             let with = match company {
-                Some(company) => company.with(connection, &extract.place, history.conversation)?,
+                Some(company) => company.with(&tx, &extract.place, history.conversation)?,
                 None => None,
             };
             let read = asked_read | reading::of_history(&history);
-            let recalled = match reminder.map(|reminder| reminder.having_read(read).on(connection))
-            {
+            let recalled = match reminder.map(|reminder| reminder.having_read(read).on(&tx)) {
                 Some(Recalled::Found(found)) => {
-                    Some(Recalled::Found(extract.recollected(connection, found)?))
+                    Some(Recalled::Found(extract.recollected(&tx, found)?))
                 }
                 recalled => recalled,
             };
@@ -189,9 +209,10 @@ impl Requests {
                 read_upto,
                 history,
                 with,
-                unseen: extract.unseen(connection, agent)?,
-                counted: extract.counted(connection, question)?,
+                unseen: extract.unseen(&tx, files.agent.uid)?,
+                counted: extract.counted(&tx, question)?,
                 recalled,
+                files: loaded,
             })
         };
         self.db.read(read).await
@@ -283,7 +304,9 @@ impl Requests {
         } else {
             Vec::new()
         };
-        let asked_in = parent.as_ref().map_or(&origin.key, |parent| &parent.place);
+        let told_in = job_of(accepted).and_then(|run| run.to.as_ref());
+        let asked_in = parent.as_ref().map(|parent| &parent.place);
+        let asked_in = asked_in.or(told_in).unwrap_or(&origin.key);
         Scope {
             agent: agent.clone(),
             place: origin.key.clone(),
@@ -293,6 +316,8 @@ impl Requests {
             role: accepted.role,
             owns_house: Standing::of(access, &origin.person, false).role() == Role::Owner,
             parent,
+            told_in: job_of(accepted).and_then(|run| run.to.clone()),
+            is_job: job_of(accepted).is_some(),
             people,
             results: Arc::new(Results::new(&agent.home)),
             read: Reading::default(),
@@ -389,7 +414,11 @@ impl Asked<'_> {
             Some(InternalTurn::Report(known)) => Some(&known.subagent.run),
             _ => None,
         };
-        let introduced = self.subagent().map(subagents::introduction);
+        let job = self.internal.and_then(InternalTurn::job);
+        let introduced = self
+            .subagent()
+            .map(subagents::introduction)
+            .or_else(|| job.map(introduction));
         let news = unseen
             .iter()
             .filter(|known| Some(&known.subagent.run) != reported)
@@ -458,6 +487,27 @@ struct Found {
     unseen: Vec<SubagentRow>,
     counted: Counted,
     recalled: Option<Recalled>,
+    /// The identity files, and the web addresses in those of the operator.
+    files: thread::Result<(Identity, Addresses)>,
+}
+
+/// The identity files to look at.
+struct Files {
+    agent: Arc<Agent>,
+    /// See [`Identity::load`].
+    bootstrap: bool,
+}
+
+impl Files {
+    /// Blocks on the disk.
+    fn load(&self) -> (Identity, Addresses) {
+        if self.bootstrap {
+            seed(&self.agent);
+        }
+        let identity = Identity::load(&self.agent, self.bootstrap);
+        let addresses = reading::addresses_of(&identity);
+        (identity, addresses)
+    }
 }
 
 impl Extract {
@@ -550,15 +600,22 @@ pub(super) struct Prepared {
     /// As the agent reads it.
     pub(super) question: Vec<Said>,
     pub(super) fill: Fill,
+    /// Memories in the prompt.
+    pub(super) recalled: usize,
     /// Subagents whose end the agent is told.
     pub(super) told: Vec<String>,
 }
 
-/// The system prompt: of the agent's memory, the parts for the readers of the answer.
-fn system(agent: &Agent, identity: Identity, scope: &Scope, read: Labels) -> String {
+/// The system prompt with the beginnings of its sections: of the agent's memory, the parts for the readers of the answer.
+fn system(
+    agent: &Agent,
+    identity: Identity,
+    scope: &Scope,
+    read: Labels,
+) -> (String, Vec<(String, usize)>) {
     let audience = Audience::of(Some(scope.asked_in()), scope.role, read);
     let seen = identity.seen_by(audience, &agent.memory);
-    prompt::assemble(agent, &seen, prompt::Audience::of(&scope.place))
+    prompt::outlined(agent, &seen, prompt::Audience::of(&scope.place))
 }
 
 /// The conversation and the question as messages, as far as they fit into the room.
@@ -568,7 +625,7 @@ fn messages(
     recalled: &Recollection,
     current: history::Current<'_>,
     room: usize,
-) -> Vec<ModelMessage> {
+) -> (Vec<ModelMessage>, Layout) {
     let before: Vec<Said> = read
         .messages
         .into_iter()
@@ -646,18 +703,17 @@ impl Reminder {
     }
 }
 
-/// Reads the files for every turn, so an edit counts from the next message on. Returns the web
-/// addresses of the operator's files too.
-async fn identity(agent: Arc<Agent>, bootstrap: bool) -> Result<(Identity, Addresses), StoreError> {
-    let read = tokio::task::spawn_blocking(move || {
-        let identity = Identity::load(&agent, bootstrap);
-        let addresses = reading::addresses_of(&identity);
-        (identity, addresses)
-    });
-    read.await.map_err(|error| match error.try_into_panic() {
-        // A panic of the turn, to be told in the chat. Retried like a store error, the turn would
-        // panic for ever.
-        Ok(panic) => resume_unwind(panic),
-        Err(error) => StoreError::Failed(format!("reading identity files: {error}")),
-    })
+/// A home that cannot be written to is no reason to be silent.
+fn seed(agent: &Agent) {
+    match seed_agent(agent) {
+        Ok(seeded) if seeded.created.is_empty() => {}
+        Ok(seeded) => {
+            let names = seeded.created.iter().map(|path| path.display().to_string());
+            let names: Vec<String> = names.collect();
+            tracing::info!(agent.id = %agent.id, "its first files are written: {}", names.join(", "));
+        }
+        Err(error) => {
+            tracing::warn!(agent.id = %agent.id, "its first files are not written: {error}");
+        }
+    }
 }

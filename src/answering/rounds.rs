@@ -21,7 +21,7 @@ use crate::routing::aliases::Aliases;
 use crate::storage::{Db, Durability, StoreError};
 use crate::subagents::{self, Asker, Carried, Subagents};
 use crate::tools::{self, Form, OnFinish, Outcome};
-use crate::turn::{Charge, Round};
+use crate::turn::{Charge, ModelCall, Round};
 
 /// Runs rounds. Cheap to clone.
 #[derive(Clone)]
@@ -102,11 +102,13 @@ impl Rounds {
     ) -> Result<Sums, StoreError> {
         let row = Arc::new((turn.row(), budgets::spending(turn, round.usage)));
         let number = turn.rounds;
+        let calls: Arc<[ModelCall]> = turn.run.take_calls().into();
         let wanted = || {
-            let (row, round) = (row.clone(), round.clone());
+            let (row, round, calls) = (row.clone(), round.clone(), calls.clone());
             move |tx: &Transaction<'_>| {
-                journal::wanted(tx, &row.0, number, &round)?;
-                ledger::spend(tx, &row.1, now_ms())
+                let now = now_ms();
+                journal::wanted(tx, &row.0, number, (&round, &calls), now)?;
+                ledger::spend(tx, &row.1, now)
             }
         };
         // Counted before the write: a turn stopped during the write may have this round in the

@@ -17,6 +17,7 @@ use super::budgets::{self, Budgets};
 use super::compaction::{self, Compaction};
 use super::finish::{Cause, Finish, Stopping};
 use super::giving_up::Told;
+use super::job_turns::job_of;
 use super::prepare::{Begun, Preparation, progress};
 use super::rounds::Rounds;
 use super::texts;
@@ -27,7 +28,9 @@ use crate::clock::now_ms;
 use crate::delivery::outbox::{self, Source};
 use crate::delivery::{Delivery, Kind, Mark, ProgressHandle};
 use crate::domain::{Destination, TurnEvent};
+use crate::fail_points::{self, Write};
 use crate::home::Snapshots;
+use crate::jobs::Alarm;
 use crate::metrics::Stage;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::Accepted;
@@ -57,6 +60,7 @@ pub(crate) struct Answering {
     pub(super) finish: Finish,
     pub(super) compaction: Compaction,
     pub(super) under_way: UnderWay,
+    pub(super) alarm: Alarm,
     pub(super) stop: CancellationToken,
 }
 
@@ -99,8 +103,12 @@ fn end(mark: Option<Mark>, outcome: Outcome) {
 impl Answering {
     /// Answers the message. Failures are told in the place of the message.
     pub(crate) async fn begin(&self, due: Due) -> Ended {
-        let span = due.span();
-        self.begin_inside(due).instrument(span).await
+        let (span, is_job) = (due.span(), job_of(&due.accepted).is_some());
+        let ended = self.begin_inside(due).instrument(span).await;
+        if is_job {
+            self.alarm.ring();
+        }
+        ended
     }
 
     async fn begin_inside(&self, mut due: Due) -> Ended {
@@ -179,8 +187,12 @@ impl Answering {
 
     /// Resumes a parked turn after these exchanges.
     pub(crate) async fn resume(&self, turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
-        let span = turn.span();
-        self.resume_inside(turn, meanwhile).instrument(span).await
+        let (span, is_job) = (turn.span(), job_of(&turn.accepted).is_some());
+        let ended = self.resume_inside(turn, meanwhile).instrument(span).await;
+        if is_job {
+            self.alarm.ring();
+        }
+        ended
     }
 
     async fn resume_inside(&self, mut turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
@@ -195,6 +207,7 @@ impl Answering {
         };
         let (place, id) = (turn.accepted.inbound.origin.key.clone(), turn.accepted.id);
         let noted = self.db.write_as(Durability::Kill, move |tx| {
+            fail_points::writes(Write::TurnResumed);
             decisions::note(tx, &place, id, Decision::Resumed, now_ms())
         });
         if let Err(error) = noted.await {
@@ -272,7 +285,7 @@ impl Answering {
         }
         drop(events);
         // Also after a panic: no late preview may follow the apology.
-        progress.end().await;
+        turn.previews += progress.end().await;
         match left {
             Ok(Left::Answered) => {
                 let finished = compaction::Finished::of(&turn);

@@ -4,7 +4,8 @@ use chrono::Local;
 
 use crate::agents::Agent;
 use crate::clock::now_ms;
-use crate::config::{Caps, ModelRef, ProviderKind};
+use crate::config::{Caps, Currency, ModelRef, ProviderKind};
+use crate::figures::grouped;
 use crate::models::{Cut, ModelError, Models, Unanswered, Unavailable};
 use crate::records::ledger::Warned;
 use crate::tools::{Effect, sent_files};
@@ -27,12 +28,14 @@ pub(super) fn running_out(
     limit: Limit,
     (spent, caps): (Spent, Caps),
     told: Warned,
+    currency: &Currency,
 ) -> String {
     let (what, percent, of, span) = match limit {
         Limit::Cost(span) => {
             let most = caps.cost.unwrap_or_default();
             let percent = budget::percent(spent.cost.0, most.0);
-            ("money", percent, format!("{} of {most}", spent.cost), span)
+            let of = format!("{} of {}", spent.cost, most.in_currency(currency));
+            ("money", percent, of, span)
         }
         Limit::Tokens(span) => {
             let most = caps.tokens.unwrap_or_default();
@@ -40,7 +43,7 @@ pub(super) fn running_out(
             (
                 "tokens",
                 percent,
-                format!("{} of {most}", spent.tokens),
+                format!("{} of {}", grouped(spent.tokens), grouped(most)),
                 span,
             )
         }
@@ -239,6 +242,8 @@ pub(super) fn trouble(failure: &Unanswered) -> String {
             format!("I can't answer: `{provider}` didn't answer in time. Please try again.")
         }
         ModelError::Broken(why) => {
+            let why = why.strip_prefix("the model server failed ").unwrap_or(why);
+            let why = why.trim_matches(['(', ')']);
             format!("I can't answer: `{provider}` failed ({why}). Please try again.")
         }
     }
@@ -249,6 +254,12 @@ fn unavailable(why: &Unavailable, provider: &str, model: &str) -> String {
         Unavailable::KeyMissing(_) => format!("the API key for `{provider}` is missing"),
         Unavailable::KeyRejected(code) => {
             format!("the API key for `{provider}` was rejected{}", status(*code))
+        }
+        Unavailable::KeyWanted(code) => {
+            format!(
+                "`{provider}` wants an API key, and none is set{}",
+                status(*code)
+            )
         }
         Unavailable::NotAllowed(code) => format!(
             "the API key for `{provider}` may not use `{model}`{}",
@@ -295,6 +306,11 @@ pub(super) fn advice(failure: &Unanswered, models: &Models) -> Option<String> {
                 format!("{why} ({}). {what_to_do}", key())
             }
             Unavailable::KeyRejected(_) => format!("Check {}.", key()),
+            Unavailable::KeyWanted(_) => format!(
+                "Add a line such as `api_key = {{ env = \"{}_API_KEY\" }}` to [providers.{provider}], {}config.toml.",
+                variable(provider),
+                line(lines.section)
+            ),
             Unavailable::NotAllowed(_) => format!(
                 "Check at the provider what the key may do, or use another key for {}.",
                 key()
@@ -335,8 +351,27 @@ fn no_such_model(failure: &Unanswered, models: &Models, model: &str) -> String {
 
 /// `api_key` in [providers.openai], line 12 of config.toml
 fn spot(key: &str, provider: &str, line: Option<usize>) -> String {
-    let line = line.map_or_else(String::new, |line| format!("line {line} of "));
-    format!("`{key}` in [providers.{provider}], {line}config.toml")
+    format!(
+        "`{key}` in [providers.{provider}], {}config.toml",
+        self::line(line)
+    )
+}
+
+/// `line 12 of `, if the line is known.
+fn line(line: Option<usize>) -> String {
+    line.map_or_else(String::new, |line| format!("line {line} of "))
+}
+
+/// The name of a provider as part of a variable's name.
+fn variable(provider: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_uppercase()
+        } else {
+            '_'
+        }
+    };
+    provider.chars().map(plain).collect()
 }
 
 /// The words of the provider or of the network, with their host.

@@ -39,7 +39,7 @@ impl Tool for TranscriptSearch {
                 "properties": { "words": { "type": "string", "description": "One or more words." } },
                 "required": ["words"],
                 "additionalProperties": false,
-            }),
+            }).into(),
         }
     }
 

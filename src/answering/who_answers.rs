@@ -3,40 +3,13 @@
 //! The gateway acts on this answer; the commands and `parlor route explain` print it. So people are
 //! told what will happen.
 
-use super::Faltering;
-use crate::access::{self, Asking, NotForYou, Role, Verdict};
-use crate::domain::{Addressed, AgentId};
+use super::{Faltering, Obstacle};
+use crate::access::people::AtTheDoor;
+use crate::access::{self, NotForYou, Verdict};
+use crate::domain::AgentId;
 use crate::records::agent_pauses::Pause;
-use crate::routing::{self, FromChat, Resolved, Table, Visit};
+use crate::routing::{self, Judgment, Question, Resolved};
 use crate::turn::budget::Over;
-
-/// A message that a person writes or could write.
-#[derive(Debug)]
-pub(crate) struct Question<'a> {
-    pub(crate) table: &'a Table,
-    pub(crate) visit: Visit<'a>,
-    pub(crate) from_chat: FromChat,
-    pub(crate) addressed: Addressed,
-    pub(crate) is_command: bool,
-}
-
-impl<'a> Question<'a> {
-    /// The plainest message: one that is said to the bot.
-    pub(crate) fn said_to_the_bot(table: &'a Table, visit: Visit<'a>, from_chat: FromChat) -> Self {
-        let addressed = if visit.origin.key.is_private() {
-            Addressed::Privately
-        } else {
-            Addressed::ByMention
-        };
-        Question {
-            table,
-            visit,
-            from_chat,
-            addressed,
-            is_command: false,
-        }
-    }
-}
 
 /// Who answers, or why nobody does.
 #[derive(Debug)]
@@ -51,6 +24,8 @@ pub(crate) struct Answer {
     pub(crate) silence: Option<Silence>,
     /// Set when the model of the agent does not answer at present.
     pub(crate) faltering: Option<Faltering>,
+    /// What keeps the answer from its place, the strongest first.
+    pub(crate) obstacles: Vec<Obstacle>,
 }
 
 /// Why a person gets no answer.
@@ -58,8 +33,8 @@ pub(crate) struct Answer {
 pub(crate) enum Silence {
     /// No binding and no `/agent` opens the place.
     PlaceClosed,
-    /// A guest in a private chat, who gets a pairing code.
-    NotLetIn,
+    /// A guest in a private chat. Absent: the first message gets a pairing code.
+    NotLetIn(Option<AtTheDoor>),
     /// A guest in a private chat, and private chats are closed.
     PrivateChatsClosed,
     /// The message is talk among people.
@@ -70,6 +45,22 @@ pub(crate) enum Silence {
     Paused(Pause),
     /// A limit of the day is reached.
     OverBudget(Over),
+}
+
+impl Silence {
+    /// For programs.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            Silence::PlaceClosed => "place_closed",
+            Silence::NotLetIn(Some(AtTheDoor::TurnedAway { .. })) => "turned_away",
+            Silence::NotLetIn(_) => "not_let_in",
+            Silence::PrivateChatsClosed => "private_chats_closed",
+            Silence::NotAddressed => "not_addressed",
+            Silence::NotForYou(_) => "not_for_you",
+            Silence::Paused(_) => "paused",
+            Silence::OverBudget(_) => "over_budget",
+        }
+    }
 }
 
 impl Answer {
@@ -89,6 +80,21 @@ impl Answer {
         Answer { silence, ..self }
     }
 
+    /// The same for a guest with a code, or one who was turned away.
+    pub(crate) fn at_the_door(self, known: Option<AtTheDoor>) -> Self {
+        let silence = match self.silence {
+            Some(Silence::NotLetIn(_)) => Some(Silence::NotLetIn(known)),
+            silence => silence,
+        };
+        Answer { silence, ..self }
+    }
+
+    /// The same with everything that keeps an answer from its place.
+    pub(crate) fn behind(self, mut obstacles: Vec<Obstacle>) -> Self {
+        obstacles.sort();
+        Answer { obstacles, ..self }
+    }
+
     /// The same with the state of the agent's models.
     pub(crate) fn with_models(self, faltering: Option<Faltering>) -> Self {
         Answer { faltering, ..self }
@@ -104,44 +110,30 @@ impl Answer {
 }
 
 pub(crate) fn who_answers(question: Question<'_>) -> Answer {
-    let Question {
-        table,
-        visit,
-        from_chat,
-        addressed,
-        is_command,
-    } = question;
-    let resolved = routing::resolve(table, from_chat, visit);
-    let asking = Asking {
-        key: &visit.origin.key,
-        role: visit.standing.highest(),
-        may_open: visit.standing.role() >= Role::Admin,
-        addressed,
-        is_command,
-        place_is_bound: resolved.route.opens_place,
-        require_mention: resolved.route.require_mention,
-    };
-    let verdict = access::decide(visit.access, &asking);
+    let is_private = question.visit.origin.key.is_private();
+    let Judgment {
+        resolved,
+        is_open,
+        needs_mention,
+        verdict,
+        not_for_you,
+    } = routing::judge(question);
     let silence = match verdict {
-        // A pin in force was checked for everybody in its place.
-        Verdict::Admit if resolved.pin.is_some() => None,
-        Verdict::Admit => table
-            .may_use(&resolved.route.agent, visit)
-            .err()
-            .map(Silence::NotForYou),
-        Verdict::Hint => Some(Silence::NotLetIn),
+        Verdict::Admit => not_for_you.map(Silence::NotForYou),
+        Verdict::Hint => Some(Silence::NotLetIn(None)),
         Verdict::TellUnbound => Some(Silence::PlaceClosed),
         Verdict::Observe => Some(Silence::NotAddressed),
-        Verdict::Ignore(_) if visit.origin.key.is_private() => Some(Silence::PrivateChatsClosed),
+        Verdict::Ignore(_) if is_private => Some(Silence::PrivateChatsClosed),
         Verdict::Ignore(access::NOT_ADDRESSED) => Some(Silence::NotAddressed),
         Verdict::Ignore(_) => Some(Silence::PlaceClosed),
     };
     Answer {
-        is_open: access::is_open(visit.access, &asking),
-        needs_mention: access::needs_mention(visit.access, &asking),
+        is_open,
+        needs_mention,
         resolved,
         verdict,
         silence,
         faltering: None,
+        obstacles: Vec::new(),
     }
 }

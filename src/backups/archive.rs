@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-/// The first entry: what made the archive, and when.
+/// The first entry: the program that made the archive, and the time.
 pub(super) const HEAD: &str = "parlor-backup.json";
 /// The last entry, in the form of `sha256sum`.
 pub(super) const SUMS: &str = "SHA256SUMS";
@@ -69,7 +69,7 @@ fn escaped(name: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// None for a text that is something else.
+/// None for a text other than a list of checksums.
 pub(super) fn read_sums(text: &[u8]) -> Option<Sums> {
     let lines = text
         .split(|byte| *byte == b'\n')
@@ -134,7 +134,7 @@ pub(super) fn inside(path: &Path) -> Result<Option<PathBuf>, String> {
     Ok(Some(rest).filter(|rest| !rest.as_os_str().is_empty()))
 }
 
-/// Sums up what passes through.
+/// Computes the checksum of all bytes on the way.
 pub(super) struct Summed<R> {
     reader: R,
     context: Context,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::BackupError;
 use super::names::is_elsewhere;
-use crate::config::{Keeper, KeptSecret};
+use crate::config::{ENVIRONMENT_FILE, Keeper, KeptSecret};
 use crate::tenants;
 
 /// Depth of nested folders in a walk.
@@ -26,9 +26,9 @@ pub(crate) enum KeepSecrets {
 pub(super) struct Contents {
     pub(super) files: Vec<PathBuf>,
     pub(super) folders: Vec<PathBuf>,
-    /// Links that lead nowhere, pipes, sockets, unreadable folders.
+    /// Dead links, pipes, sockets, unreadable folders.
     pub(super) left_out: Vec<PathBuf>,
-    /// Those among the files that have secrets, or would have.
+    /// Files with secrets, or for secrets.
     pub(super) secrets: Vec<PathBuf>,
 }
 
@@ -59,10 +59,10 @@ pub(super) fn contents(
 
 struct Walk<'a> {
     home: &'a Path,
-    /// Files that the config names for secrets.
+    /// Files for secrets, named by the config.
     named: HashSet<PathBuf>,
     keep: KeepSecrets,
-    /// The folders around the present one, without links.
+    /// The folders around the present folder, without links.
     above: Vec<PathBuf>,
     found: Contents,
 }
@@ -110,7 +110,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What is there, behind a link of the operator too. None for what is left out.
+    /// The metadata of an entry, behind a link of the operator too. None for entries outside a
+    /// backup.
     fn look(&mut self, path: &Path) -> io::Result<Option<Metadata>> {
         let whole = self.home.join(path);
         let metadata = match fs::symlink_metadata(&whole) {
@@ -121,7 +122,7 @@ impl Walk<'_> {
         if !metadata.is_symlink() {
             return Ok(Some(metadata));
         }
-        // The old name of an agent that was renamed: its files are under the new one.
+        // The old name of a renamed agent: its files are under the new name.
         let is_old_name =
             path.parent() == Some(Path::new("agents")) && tenants::leads_beside(&whole);
         if is_old_name {
@@ -135,17 +136,19 @@ impl Walk<'_> {
     }
 
     fn is_secret(&self, path: &Path) -> bool {
-        path.starts_with("secrets") || self.named.contains(path)
+        path.starts_with("secrets")
+            || path == Path::new(ENVIRONMENT_FILE)
+            || self.named.contains(path)
     }
 }
 
-/// Whether an agent can write here. A link that an agent made, of either kind, may lead to a file
-/// that the agent may not read, and would be a file of the agent's own after a restore.
+/// Whether an agent can write here. A link made by an agent, of either kind, may lead to a file
+/// closed to the agent, and would be a file of the agent's own after a restore.
 pub(super) fn is_of_a_tenant(path: &Path) -> bool {
     let names: Vec<_> = path.components().map(|name| name.as_os_str()).collect();
     match names.first().and_then(|name| name.to_str()) {
         Some("agents") => names.len() > 2 && !is_identity(&names),
-        Some("shared" | "outgoing" | "archive") => true,
+        Some("shared" | "outgoing" | "web" | "archive") => true,
         _ => false,
     }
 }

@@ -35,7 +35,7 @@ impl BackupError {
         }
     }
 
-    /// The reason may have names of the archive in it, so it is made fit for a terminal.
+    /// The reason may hold names from the archive, so control characters are taken out.
     pub(super) fn archive(path: &Path, reason: impl Into<String>) -> Self {
         const MAX_CHARS: usize = 500;
         let reason: String = reason.into();

@@ -1,7 +1,7 @@
-//! A home in one file: written while the gateway runs or not, verified, rotated, and brought back.
+//! A home in one file: written while the gateway runs or not, verified, rotated, and restored.
 //!
 //! An archive is a gzipped tar: [`archive::HEAD`] first, then the home's files below `home/`, then
-//! [`archive::SUMS`] with the checksum of each. The database in it is a copy of one moment.
+//! [`archive::SUMS`] with the checksum of each. The archive's database is a copy of one moment.
 
 mod archive;
 mod contents;

@@ -1,5 +1,5 @@
-//! Reads an archive from its beginning to its end, and trusts nothing in it: plain files and folders
-//! only, names inside the home only, bounds on everything, and a checksum for every byte.
+//! Reads an archive from its beginning to its end without any trust: plain files and folders only,
+//! names inside the home only, bounds on everything, and a checksum for every byte.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,7 +17,7 @@ use super::error::BackupError;
 use super::names::is_foreign;
 use crate::metered::{self, Allowance, Metered};
 
-/// A piece of an archive, for the one who reads it.
+/// A piece of an archive, for its reader.
 pub(super) enum Item<'a> {
     /// Always the first.
     Head(&'a Head),
@@ -51,7 +51,7 @@ pub(super) enum Stop {
     Target(BackupError),
 }
 
-/// Copies, and tells apart which side failed.
+/// Copies, and tells a failed read from a failed write.
 pub(super) fn pour(from: &mut dyn Read, to: &mut dyn Write) -> Result<(), Stop> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -66,7 +66,7 @@ pub(super) fn pour(from: &mut dyn Read, to: &mut dyn Write) -> Result<(), Stop> 
     }
 }
 
-/// An archive that is whole.
+/// A complete archive.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) head: Head,
@@ -137,7 +137,7 @@ struct Reading<'a> {
     /// Checksums of the files read so far.
     found: Sums,
     folders: HashSet<PathBuf>,
-    /// Those that the archive tells at its end.
+    /// The checksums at the end of the archive.
     sums: Option<Sums>,
 }
 

@@ -23,7 +23,7 @@ use crate::home::Home;
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::storage::{self, Db};
 
-/// A home that was brought back, or could be.
+/// A restored home, or a home that could be restored.
 #[derive(Debug)]
 pub(crate) struct Restored {
     /// Unix milliseconds.
@@ -67,7 +67,7 @@ pub(crate) fn check(archive: &Path) -> Result<Restored, BackupError> {
     Ok(Restored::of(&whole, None))
 }
 
-/// Puts the content of an archive into the place of a home, which no other process may use.
+/// Puts the content of an archive into the place of a home. No other process may use the home.
 pub(crate) async fn restore(
     home: &Home,
     archive: &Path,
@@ -145,8 +145,7 @@ fn fits(head: &Head) -> Result<(), Stop> {
     }
 }
 
-/// The folder that an archive is unpacked into, removed with everything in it unless it is swapped
-/// in.
+/// The folder for an unpacked archive, removed with its content unless the content is swapped in.
 struct Staging<'a> {
     home: &'a Path,
     name: String,

@@ -30,7 +30,7 @@ fn made_at(name: &str) -> Option<i64> {
     Some(time.and_utc().timestamp_millis())
 }
 
-/// The backups of a folder, the oldest first. A folder that is not there has none.
+/// The backups of a folder, the oldest first. A missing folder has none.
 fn all(folder: &Path) -> Vec<Kept> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut kept: Vec<Kept> = entries

@@ -1,8 +1,7 @@
-//! Puts a restored home into the place of the present one, within the home folder, by renames.
+//! Puts a restored home into the place of the present home, within the home folder, by renames.
 //!
-//! A note says how far it is, and every later process goes on from there before it looks at the
-//! home. So a process killed on the way leaves the old home or the new one, and never a mix that
-//! somebody uses.
+//! A note tells the progress, and every later process finishes the swap before using the home. So a
+//! process killed on the way leaves the old home or the new home to be used, never a mix.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
@@ -37,7 +36,7 @@ pub(crate) fn is_unsettled(home: &Path) -> bool {
     home.join(NOTE).exists()
 }
 
-/// Finishes an interrupted restore. Refuses where one is under way.
+/// Finishes an interrupted restore. Refuses during a restore.
 pub(crate) fn settle(home: &Home) -> Result<(), BackupError> {
     if !is_unsettled(home.path()) {
         return Ok(());
@@ -51,7 +50,7 @@ pub(crate) fn settle(home: &Home) -> Result<(), BackupError> {
 
 const UNDER_WAY: &str = "a restore is under way on this home. Try again when it is over";
 
-/// Folders that killed restores left, while none is under way.
+/// Folders of killed restores, while no restore is under way.
 pub(crate) fn leftovers(home: &Path) -> Vec<PathBuf> {
     if is_unsettled(home) {
         return Vec::new();
@@ -61,8 +60,8 @@ pub(crate) fn leftovers(home: &Path) -> Vec<PathBuf> {
     left.map(|entry| entry.path()).collect()
 }
 
-/// Swaps the content of `home` for the one of `staging`, and keeps the old one in `aside`. Both are
-/// names in the home.
+/// Swaps the content of `home` for the content of `staging`, and keeps the old content in `aside`.
+/// Both are names in the home.
 pub(super) fn swap(home: &Path, staging: &str, aside: &str) -> io::Result<()> {
     begin(home, staging, aside)?;
     go_on(home, &mut || Ok(()))
@@ -115,14 +114,14 @@ fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// The content of the home that a restore replaces.
+/// The content of the home to be replaced by a restore.
 fn movable(home: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     let mut names = names(home)?;
     names.retain(|name| !name.to_str().is_some_and(stays));
     Ok(names)
 }
 
-/// In a fixed order. A folder that is gone has none.
+/// The entries of a folder in a fixed order. A missing folder has none.
 fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -135,7 +134,7 @@ fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     Ok(names)
 }
 
-/// Something made since the old content went aside goes there too.
+/// Entries made since the old content went aside go there too.
 fn make_room(home: &Path, aside: &Path, name: &std::ffi::OsStr) -> io::Result<()> {
     let present = home.join(name);
     if fs::symlink_metadata(&present).is_err() {

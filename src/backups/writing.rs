@@ -24,10 +24,10 @@ use crate::config::{self, Keeper, kept_secrets, store};
 use crate::home::Home;
 use crate::storage;
 
-/// A file of this size is read in one piece, so it may become shorter meanwhile.
+/// A file up to this size is read in one piece, so the file may become shorter meanwhile.
 const IN_ONE_PIECE: u64 = 16 * 1024 * 1024;
 
-/// An archive that was written and verified.
+/// A written and verified archive.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) path: PathBuf,
@@ -35,15 +35,15 @@ pub(crate) struct Written {
     /// Files besides the database.
     pub(crate) files: usize,
     pub(crate) schema: Option<u32>,
-    /// Files with secrets that are in the archive.
+    /// Files with secrets inside the archive.
     pub(crate) secrets: Vec<PathBuf>,
-    /// Those that are not, and those of the environment.
+    /// Files with secrets outside the archive, and variables of the environment with secrets.
     pub(crate) secrets_elsewhere: Vec<String>,
     pub(crate) left_out: Vec<PathBuf>,
 }
 
-/// Writes a backup to a file of this name, which must be new, or else into a folder, under a name
-/// with the time. Blocks.
+/// Writes a backup to a new file of this name, or else into a folder, under a name with the time.
+/// Blocks.
 pub(crate) fn write(
     home: &Home,
     file: Option<&Path>,
@@ -83,10 +83,10 @@ fn make_folder(folder: &Path) -> Result<(), BackupError> {
     made.map_err(BackupError::disk(folder))
 }
 
-/// A folder for the parts of an archive, removed with everything in it however the work ends.
+/// A folder for the parts of an archive, removed with its content at any end of the work.
 struct Unfinished {
     path: PathBuf,
-    /// Held, so that others see that somebody works here.
+    /// Held as a sign to other processes of a writer at work.
     _lock: File,
 }
 
@@ -131,7 +131,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes what killed processes left in a folder.
+/// Removes leftovers of killed processes from a folder.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(UNFINISHED);
@@ -163,7 +163,9 @@ impl<'a> Packing<'a> {
         made_at: i64,
     ) -> Result<Self, BackupError> {
         let database = home.database();
-        // First, because rows name files that are there, and files do not know rows.
+        // An archive without the database would look good, and would rotate good archives away.
+        storage::check_presence(&database)?;
+        // The database comes first, because rows name existing files, and files do not know rows.
         let schema = match database.exists() {
             true => Some(storage::copy_of(
                 &database,
@@ -291,7 +293,7 @@ impl<'a> Packing<'a> {
         self.append(tar, &name, mode, mtime, &bytes[..], size)
     }
 
-    /// None for what is no plain file any more.
+    /// None for a path that is no longer a plain file.
     fn open(&mut self, path: &Path) -> io::Result<Option<File>> {
         if !is_of_a_tenant(path) {
             let file = File::open(self.home.join(path))?;

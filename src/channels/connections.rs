@@ -12,6 +12,10 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::config::Secret;
 use crate::open_files;
 
+/// The most of an answer that is read. A full batch of updates has some megabytes; more comes only
+/// from something in between, and never ends.
+const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+
 /// A slower download has failed.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -67,7 +71,7 @@ impl Connections {
             Ok(Response {
                 status,
                 headers,
-                body: response.bytes().await?.into(),
+                body: crate::http::beginning(response, MAX_ANSWER_BYTES).await?,
             })
         };
         let exchanged: reqwest::Result<_> = exchanged.await;

@@ -19,13 +19,28 @@ use super::{
 };
 use crate::clock::now_ms;
 use crate::domain::{
-    Addressed, Arrival, Destination, Extras, FileRef, Inbound, LocalName, MessageId, Origin,
-    OutgoingFile, PersonId, Platform, ReplyHandle, SessionKey,
+    Addressed, Arrival, Destination, DiscordId, Extras, FileRef, Inbound, LocalName, MessageId,
+    Origin, OutgoingFile, PersonId, Platform, ReplyHandle, SessionKey, TelegramUserId,
 };
 use seats::{Seat, Seats};
 
 /// Lines and screen events in the queue. When full, the other side waits.
 const QUEUE: usize = 64;
+
+/// The kind of reader at a terminal. Decides about the messages shown besides answers to the
+/// terminal's own lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Audience {
+    /// A person: earlier questions are answered here too, piece by piece.
+    Person,
+    /// Lines of a script: earlier questions are answered here too, each answer as a whole.
+    #[default]
+    Pipe,
+    /// A single question: nothing else is shown, and its answer is of no use once the terminal is
+    /// gone.
+    Question,
+}
 
 /// The gateway's side.
 pub struct LocalChannel {
@@ -33,6 +48,8 @@ pub struct LocalChannel {
     received: AsyncMutex<mpsc::Receiver<Line>>,
     lines: mpsc::Sender<Line>,
     seats: SharedSeats,
+    /// The audience of the channel's own terminal.
+    audience: Audience,
 }
 
 type SharedSeats = Arc<Mutex<Seats>>;
@@ -82,7 +99,9 @@ pub enum Shown {
     },
     /// No further piece follows.
     End,
-    /// A message that was not shown piece by piece.
+    /// A line of an earlier chat is being answered now.
+    TakenUp { place: SessionKey, text: String },
+    /// A message shown in a single piece.
     Whole(Whole),
 }
 
@@ -90,9 +109,9 @@ pub enum Shown {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whole {
     pub place: SessionKey,
-    /// The line that is answered. Replies to commands name none.
+    /// The answered line. Replies to commands name none.
     pub question: Option<MessageId>,
-    /// The line that this message is for, a command too. None for messages that nobody asked for.
+    /// The line with the question or command. None for messages without a question.
     pub line: Option<MessageId>,
     /// The question was asked before this terminal came.
     pub is_left: bool,
@@ -113,13 +132,14 @@ impl Whole {
         }
     }
 
-    /// Whether an apology stands in place of an answer: the gateway itself speaks, about a question.
+    /// Whether an apology stands in place of an answer: the gateway itself speaks, about a
+    /// question.
     pub fn is_failure(&self) -> bool {
         self.speaker.is_none() && self.question.is_some()
     }
 }
 
-/// The line that a destination was made from: each line asks for a reply to itself.
+/// The line behind a destination: each line asks for a reply to itself.
 fn line_of(to: &Destination) -> Option<MessageId> {
     to.reply().map(|handle| MessageId(handle.0.clone()))
 }
@@ -134,10 +154,18 @@ pub(crate) struct Line {
 }
 
 impl LocalChannel {
-    /// A channel with a terminal of its own, which is shown everything.
+    /// A channel with a terminal of its own, which shows everything.
     pub fn new() -> (Self, Terminal) {
-        let channel = LocalChannel::without_terminals();
-        let terminal = channel.open(None);
+        LocalChannel::for_audience(Audience::default())
+    }
+
+    /// A channel with a terminal for this audience.
+    pub(crate) fn for_audience(audience: Audience) -> (Self, Terminal) {
+        let channel = LocalChannel {
+            audience,
+            ..LocalChannel::without_terminals()
+        };
+        let terminal = channel.open(None, audience);
         (channel, terminal)
     }
 
@@ -148,13 +176,19 @@ impl LocalChannel {
             received: AsyncMutex::new(received),
             lines,
             seats: Arc::default(),
+            audience: Audience::default(),
         }
     }
 
-    /// A terminal. Messages that no terminal asked for are shown to all terminals of their room.
-    pub(crate) fn open(&self, room: Option<LocalName>) -> Terminal {
+    /// Whether the channel is there for a single question.
+    pub(crate) fn is_for_a_question(&self) -> bool {
+        self.audience == Audience::Question
+    }
+
+    /// A terminal. Messages without a question are shown to all terminals of their room.
+    pub(crate) fn open(&self, room: Option<LocalName>, audience: Audience) -> Terminal {
         let (shown, screen) = mpsc::channel(QUEUE);
-        let number = self.seats().take(room, shown);
+        let number = self.seats().take(room, audience, shown);
         let lines = self.lines.clone();
         Terminal {
             voice: Voice {
@@ -169,11 +203,30 @@ impl LocalChannel {
         }
     }
 
+    /// Tells a person about an earlier line whose turn comes now. The answer is shown like an
+    /// answer to a line of this terminal.
+    pub(crate) async fn take_up(&self, line: &Inbound) {
+        let place = &line.origin.key;
+        let seat = self.seats().adopt(place, &line.message);
+        if let Some(seat) = seat {
+            let taken_up = Shown::TakenUp {
+                place: place.clone(),
+                text: line.text.clone(),
+            };
+            self.show(seat, taken_up).await;
+        }
+    }
+
+    /// Whether the answer to a line is for a terminal of this channel.
+    pub(crate) fn is_asked_here(&self, line: &MessageId) -> bool {
+        self.seats().asker(line).is_some()
+    }
+
     fn seats(&self) -> MutexGuard<'_, Seats> {
         locked(&self.seats)
     }
 
-    /// A look at a seat that may be free by now.
+    /// A look at a seat, which may be free by now.
     fn at<T: Default>(&self, seat: u64, look: impl FnOnce(&mut Seat) -> T) -> T {
         self.seats().seat(seat).map(look).unwrap_or_default()
     }
@@ -181,12 +234,12 @@ impl LocalChannel {
     async fn show(&self, seat: u64, shown: Shown) {
         let screen = self.seats().screen(seat);
         if let Some(screen) = screen {
-            // A terminal that was closed reads nothing more; the transcript has the message.
+            // A closed terminal reads nothing more; the transcript has the message.
             drop(screen.send(shown).await);
         }
     }
 
-    /// Shows a message to the terminal it is for.
+    /// Shows a message to its terminal.
     async fn show_whole(&self, seat: u64, mut whole: Whole) {
         let question = whole.question.clone();
         whole.is_left = self.at(seat, |seat| seat.is_left(question.as_ref()));
@@ -196,7 +249,7 @@ impl LocalChannel {
         self.show(seat, Shown::Whole(whole)).await;
     }
 
-    /// Shows a message that no terminal here asked for.
+    /// Shows a message that no terminal here asked for, to all terminals of its room.
     async fn show_around(&self, whole: Whole) {
         let seats = {
             let mut seats = self.seats();
@@ -230,7 +283,7 @@ impl LocalChannel {
         if streamed.is_some() {
             self.show(seat, Shown::End).await;
         }
-        // An answer that differs from its pieces is shown again.
+        // An answer different from its pieces is shown again.
         if rest.flatten().is_none() {
             self.show_whole(seat, whole).await;
         }
@@ -326,7 +379,7 @@ impl Terminal {
         }
     }
 
-    /// The same for a line that nobody needs to recognize.
+    /// Says a line with a new id, for callers who need not recognize the line later.
     pub async fn say(&self, place: SessionKey, text: String) -> bool {
         self.voice.say(place, new_message(), text).await
     }
@@ -492,7 +545,7 @@ impl Channel for LocalChannel {
 #[derive(Serialize, Deserialize)]
 struct LocalPart {
     speaker: Option<String>,
-    /// The message that is answered.
+    /// The answered message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answers: Option<MessageId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -503,6 +556,18 @@ struct LocalPart {
 /// A person at the terminal has the home folder in hand, so all share a name.
 pub fn person() -> PersonId {
     PersonId::Local("you".parse::<LocalName>().expect("`you` is a plain name"))
+}
+
+/// The person in the key, else a person without an id, because a rule for a person must not match
+/// by chance.
+pub(crate) fn person_of(key: &SessionKey) -> PersonId {
+    key.only_person().unwrap_or_else(|| match key {
+        SessionKey::DiscordThread { .. } | SessionKey::DiscordChannel { .. } => {
+            PersonId::Discord(DiscordId(0))
+        }
+        SessionKey::Local { .. } | SessionKey::Web { .. } => person(),
+        _ => PersonId::Telegram(TelegramUserId(0)),
+    })
 }
 
 /// The login name, also where the environment does not tell, as in a container.

@@ -12,6 +12,7 @@ use crate::domain::{
 };
 
 mod answer_style;
+mod button_owner;
 mod connections;
 mod describe;
 pub(crate) mod discord;
@@ -19,16 +20,19 @@ mod health;
 mod json_list;
 pub mod local;
 pub(crate) mod markdown;
+mod media_type;
 mod newest;
 mod nicknames;
 pub(crate) mod outgoing;
 pub(crate) mod telegram;
 mod upload;
+pub(crate) mod web;
 
 pub(crate) use answer_style::escaped;
 pub(crate) use describe::name_line;
 pub use health::{Health, Hearing};
 pub use markdown::followed_by;
+pub(crate) use nicknames::calls_the_bot;
 
 /// The connection to a platform: takes messages in, brings answers out.
 #[async_trait]
@@ -93,6 +97,16 @@ pub trait Channel: Send + Sync + 'static {
         None
     }
 
+    /// Set while the platform lets the bot write nothing in the group of a place.
+    fn barred(&self, _place: &SessionKey) -> Option<Barred> {
+        None
+    }
+
+    /// Whether the platform surely keeps messages from the bot that do not mention it.
+    fn is_hard_of_hearing(&self, _place: &SessionKey) -> bool {
+        false
+    }
+
     /// Makes a harmless call, to find out whether the platform answers.
     async fn is_reachable(&self) -> bool {
         true
@@ -138,22 +152,24 @@ impl Abilities {
     /// The budgets of a send to this place; none where sends are not limited.
     pub fn pace(&self, to: &Destination) -> Option<Pace> {
         let place = Some(to.place()).filter(|place| place.platform() == Some(self.platform))?;
-        let chat = match place {
-            SessionKey::TelegramDm { user, .. } => user.0,
-            SessionKey::TelegramTopic { chat, .. } | SessionKey::TelegramGroup { chat, .. } => {
-                chat.0
-            }
-            SessionKey::DiscordDm { user } => user.0.cast_signed(),
-            SessionKey::DiscordChannel { channel, .. } => channel.0.cast_signed(),
-            SessionKey::DiscordThread { thread, .. } => thread.0.cast_signed(),
-            _ => return None,
-        };
         Some(Pace {
-            chat,
+            chat: chat_of(place)?,
             is_group: !place.is_private(),
             limits: self.limits?,
         })
     }
+}
+
+/// The number for counting a place's own limits. Places of a chat share it.
+pub(crate) fn chat_of(place: &SessionKey) -> Option<i64> {
+    Some(match place {
+        SessionKey::TelegramDm { user, .. } => user.0,
+        SessionKey::TelegramTopic { chat, .. } | SessionKey::TelegramGroup { chat, .. } => chat.0,
+        SessionKey::DiscordDm { user } => user.0.cast_signed(),
+        SessionKey::DiscordChannel { channel, .. } => channel.0.cast_signed(),
+        SessionKey::DiscordThread { thread, .. } => thread.0.cast_signed(),
+        _ => return None,
+    })
 }
 
 /// A text for people.
@@ -164,6 +180,8 @@ pub struct Text<'a> {
     pub markdown: &'a str,
     /// Buttons, on platforms with buttons. The text must be complete without them.
     pub choices: &'a [Choice],
+    /// A button that opens a page of ours, on platforms with such buttons and in private only.
+    pub app: Option<&'a AppButton>,
     pub answers: Option<&'a Question>,
     /// More text will come, so the text must stay changeable.
     pub is_unfinished: bool,
@@ -198,6 +216,14 @@ pub struct Choice {
     pub label: String,
     /// In its written form: `/agent rose`.
     pub command: String,
+}
+
+/// A page that opens inside the platform's own program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppButton {
+    pub label: String,
+    /// With TLS.
+    pub url: String,
 }
 
 /// A rendered piece of an answer, made by a channel for its own `send`. Opaque to everyone else.
@@ -341,6 +367,40 @@ pub enum PlaceLoss {
     MayNotWrite,
     #[error("this person takes no private messages from me")]
     DmsClosed,
+    #[error("I was removed from the group. Add me again")]
+    Removed,
+    /// The number of the group is wrong, or the bot was never there.
+    #[error(
+        "Telegram knows no such group. Correct its number (`/whoami` in the group tells it), or add me there"
+    )]
+    NoSuchGroup,
+    #[error("I may not write in the group. Let me send messages there, or make me an admin")]
+    Mute,
+}
+
+impl PlaceLoss {
+    /// The reason with the way out, for people who can do something about it.
+    pub fn with_advice(self) -> String {
+        match self {
+            PlaceLoss::Closed => {
+                format!("{self}. Reopen it, or make the bot an admin of the group")
+            }
+            PlaceLoss::Deleted => {
+                format!(
+                    "{self}. Open another one with `/bind` there, and remove the rule of this one"
+                )
+            }
+            loss => loss.to_string(),
+        }
+    }
+}
+
+/// The bot may write nothing in a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Barred {
+    pub loss: PlaceLoss,
+    /// Unix milliseconds.
+    pub since: i64,
 }
 
 /// Why a file is not there. The text is for the agent.

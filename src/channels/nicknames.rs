@@ -1,5 +1,8 @@
 //! The bot's nicknames in groups, besides its @name.
 
+use crate::config::Config;
+use crate::domain::Platform;
+
 /// Nicknames as they are looked for: word by word, in lower case.
 pub(super) struct Nicknames {
     phrases: Vec<Vec<String>>,
@@ -38,6 +41,12 @@ impl Nicknames {
             .iter()
             .any(|phrase| spoken.windows(phrase.len()).any(|window| window == phrase))
     }
+}
+
+/// Whether a text calls the bot of a platform by a nickname.
+pub(crate) fn calls_the_bot(config: &Config, platform: Platform, text: &str) -> bool {
+    let platform = config.platform(platform);
+    platform.is_some_and(|platform| Nicknames::new(&platform.nicknames).are_in(text))
 }
 
 struct Word<'a> {

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
-use super::{discord, telegram};
+use super::media_type::media_type;
+use super::{discord, telegram, web};
 use crate::domain::{OutgoingFile, Platform};
 
 const FOLDER: &str = "outgoing";
@@ -39,6 +40,7 @@ pub(crate) fn max_bytes(platform: Platform) -> u64 {
         Platform::Telegram => telegram::MAX_UPLOAD_BYTES,
         Platform::Discord => discord::MAX_UPLOAD_BYTES,
         Platform::Local => MAX_LOCAL_BYTES,
+        Platform::Web => web::MAX_FILE_BYTES,
     }
 }
 
@@ -138,44 +140,6 @@ pub(crate) fn tidy(folder: &Path, referred: &HashSet<String>) -> usize {
         .filter(is_orphan)
         .filter(|entry| std::fs::remove_file(entry.path()).is_ok())
         .count()
-}
-
-/// The content decides where it is unmistakable, else the ending of the name.
-fn media_type(head: &[u8], name: &str) -> &'static str {
-    let ending = name
-        .rsplit_once('.')
-        .map(|(_, ending)| ending.to_ascii_lowercase())
-        .unwrap_or_default();
-    match head {
-        [0x89, b'P', b'N', b'G', ..] => "image/png",
-        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-        [b'G', b'I', b'F', b'8', ..] => "image/gif",
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => "image/webp",
-        [b'%', b'P', b'D', b'F', ..] => "application/pdf",
-        [b'P', b'K', 3, 4, ..] if ending == "zip" => "application/zip",
-        _ => match ending.as_str() {
-            "txt" | "log" => "text/plain; charset=utf-8",
-            "md" => "text/markdown; charset=utf-8",
-            "csv" => "text/csv; charset=utf-8",
-            "html" => "text/html; charset=utf-8",
-            "json" => "application/json",
-            _ => "application/octet-stream",
-        },
-    }
 }
 
 #[cfg(test)]

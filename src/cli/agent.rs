@@ -18,11 +18,10 @@ use clap::{Args, Subcommand};
 
 use super::json::Named;
 use super::names::Names;
-use super::{Failure, Outcome, data, data_json};
+use super::{Failure, Outcome, data, data_json, database, running_config};
 use crate::agents::memory::Stats;
 use crate::agents::{Agent, AgentRows, Identity, Memories, Registry};
 use crate::clock::now_ms;
-use crate::config::Secrets;
 use crate::domain::{AgentUid, SessionKey, nearest};
 use crate::home::{CheckedConfig, Home};
 use crate::routing::{Pin, pins};
@@ -175,8 +174,8 @@ struct OpenHome {
 
 impl OpenHome {
     async fn open(home: &Home) -> Result<Self, Failure> {
-        let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
-        let db = Db::open(&home.database()).await?;
+        let checked = running_config::checked(home).await?;
+        let db = database::open(&home.database()).await?;
         let (registry, agent_rows) = checked.registry(home, &db).await?;
         let stats = stats(&registry, &Memories::new(db.clone())).await?;
         let pins = db.read(pins::all).await?;

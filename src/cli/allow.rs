@@ -5,13 +5,11 @@ use clap::Args;
 
 use super::actor::actor;
 use super::usage::LimitLine;
-use super::{Failure, Outcome, print};
+use super::{Failure, Outcome, database, print, running_config};
 use crate::clock::now_ms;
 use crate::commands::texts::usage as texts;
-use crate::config::Secrets;
-use crate::home::{CheckedConfig, Home};
+use crate::home::Home;
 use crate::operations::budgets;
-use crate::storage::Db;
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -35,8 +33,8 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let Some(wish) = budgets::parse(&words) else {
         return Err(Failure::WrongUse(HOW.into()));
     };
-    let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
-    let db = Db::open(&home.database()).await?;
+    let checked = running_config::checked(&home).await?;
+    let db = database::open(&home.database()).await?;
     let config = checked.config.clone();
     let write = move |tx: &rusqlite::Transaction<'_>| {
         let now = now_ms();
@@ -46,7 +44,10 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         }
         Ok(raise)
     };
-    let raise = db.write(write).await??;
+    let raise = db.write(write).await?.map_err(|error| {
+        // The same sentence is said in a chat.
+        Failure::Failed(error.to_string().replace("`/allow ", "`parlor allow "))
+    })?;
     let currency = &checked.config.currency;
     let told = texts::allowed(&raise, currency);
     let limit = LimitLine::of(&raise.account(), currency);

@@ -6,10 +6,9 @@ use serde::Serialize;
 use super::json::{Named, moment, time};
 use super::names::Names;
 use super::table::{Column, table};
-use super::{Outcome, data, data_json, meant_place, note};
+use super::{Outcome, data, data_json, database, meant_place, note, running_config};
 use crate::clock::now_ms;
-use crate::commands::texts::steering as texts;
-use crate::config::Secrets;
+use crate::commands::texts::audit as texts;
 use crate::domain::SessionKey;
 use crate::home::{CheckedConfig, Home};
 use crate::records::audit::{self, Entry, Wanted};
@@ -64,12 +63,12 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         since: arguments.since,
         before: None,
     };
-    let db = Db::open(&home.database()).await?;
+    let db = database::open(&home.database()).await?;
     let limit = arguments.limit;
     let read = move |connection: &rusqlite::Connection| audit::latest(connection, &wanted, limit);
     let entries = db.read(read).await?;
     // Names are nice to have, also beside a config with problems.
-    let checked = CheckedConfig::load(&home, Secrets::WherePresent).ok();
+    let checked = running_config::checked(&home).await.ok();
     if let (Some(agent), Some(checked)) = (agent.filter(|_| entries.is_empty()), &checked) {
         refuse_unknown(&home, &db, checked, agent).await?;
     }
@@ -96,7 +95,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         [
             moment(entry.at),
             texts::who(entry).replace('`', ""),
-            texts::what(entry),
+            texts::did(entry, "the place", &names).replace('`', ""),
             placed(entry, &names).map_or_else(String::new, |place| place.text()),
         ]
     });

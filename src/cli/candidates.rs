@@ -78,7 +78,7 @@ fn sections() -> Vec<CompletionCandidate> {
     let Some(home) = home() else {
         return Vec::new();
     };
-    let Ok(settings) = super::config::settings(&home) else {
+    let Ok(settings) = super::running_config::settings_on_disk(&home) else {
         return Vec::new();
     };
     let keys = settings.all().iter().map(|setting| setting.key.as_str());

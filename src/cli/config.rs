@@ -7,13 +7,21 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::color::Style;
-use super::{Failure, Outcome, data, data_json, data_json_text, note, print};
-use crate::config::settings::{Setting, Settings, Source as Origin};
+use super::{Failure, Outcome, data, data_json, data_json_text, note, print, running_config};
+use crate::config::settings::{Setting, Source as Origin};
 use crate::config::{self, ListedProblem, LoadError, Report, Secrets, Severity, Source};
 use crate::home::{Home, check};
+use crate::routing;
+
+/// Without a verb, config.toml is checked.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
 
 #[derive(Subcommand)]
-pub(super) enum Verb {
+enum Verb {
     /// Show everything that is wrong with config.toml, all at once. Does not need the secrets
     Check(Check),
     /// Show every setting that counts, and where it comes from
@@ -22,8 +30,8 @@ pub(super) enum Verb {
     Schema(Schema),
 }
 
-#[derive(Args)]
-pub(super) struct Check {
+#[derive(Args, Default)]
+struct Check {
     /// Another file than the home folder's config.toml; `-` reads it from stdin
     file: Option<PathBuf>,
     /// Print the problems as JSON
@@ -32,7 +40,7 @@ pub(super) struct Check {
 }
 
 #[derive(Args)]
-pub(super) struct Show {
+struct Show {
     /// A section such as agents.rose, or a single key [default: all that is set]
     #[arg(value_name = "SECTION|KEY")]
     what: Option<String>,
@@ -42,16 +50,17 @@ pub(super) struct Show {
 }
 
 #[derive(Args)]
-pub(super) struct Schema {
+struct Schema {
     /// Write it to config.schema.json in the home folder, where config.toml looks for it
     #[arg(long)]
     write: bool,
 }
 
-pub(super) fn run(home: &Home, verb: Verb) -> Outcome {
-    match verb {
+pub(super) async fn run(home: Home, Arguments { verb }: Arguments) -> Outcome {
+    let home = &home;
+    match verb.unwrap_or_else(|| Verb::Check(Check::default())) {
         Verb::Check(arguments) => check_file(home, &arguments),
-        Verb::Show(arguments) => show(home, &arguments),
+        Verb::Show(arguments) => show(home, &arguments).await,
         Verb::Schema(Schema { write: true }) => {
             let path = config::write_schema(home.path())?;
             data(format_args!("wrote {}", path.display()));
@@ -64,9 +73,10 @@ pub(super) fn run(home: &Home, verb: Verb) -> Outcome {
     }
 }
 
-/// A config with problems has no effective values, so its problems are told instead.
-fn show(home: &Home, arguments: &Show) -> Outcome {
-    let settings = settings(home)?;
+/// A file with problems has no effective values. Its problems are told instead, unless a gateway runs
+/// with an earlier text.
+async fn show(home: &Home, arguments: &Show) -> Outcome {
+    let settings = running_config::settings(home).await?;
     let found: Vec<&Setting> = match &arguments.what {
         Some(what) => settings
             .below(what)
@@ -83,15 +93,6 @@ fn show(home: &Home, arguments: &Show) -> Outcome {
     Ok(())
 }
 
-/// The settings of a config without problems.
-pub(super) fn settings(home: &Home) -> Result<Settings, Failure> {
-    let source = config::read_home(home.path())?;
-    let text = source.text.clone();
-    let draft = config::draft(source, home.path(), Secrets::WherePresent);
-    let (config, _) = check(draft, home.path())?;
-    Ok(Settings::of(&config, &text, home.path()))
-}
-
 fn line(setting: &Setting) -> String {
     let value = match (&setting.value, setting.source) {
         (None, _) => return format!("{}: not set", setting.key),
@@ -100,7 +101,21 @@ fn line(setting: &Setting) -> String {
         }
         (Some(value), _) => value.to_string(),
     };
-    format!("{} = {value}  ({})", setting.key, setting.origin())
+    let meaning = match is_no_limit(setting) {
+        true => "no limit; ",
+        false => "",
+    };
+    format!("{} = {value}  ({meaning}{})", setting.key, setting.origin())
+}
+
+/// Whether a 0 lifts a limit.
+fn is_no_limit(setting: &Setting) -> bool {
+    let is_zero = setting
+        .value
+        .as_ref()
+        .is_some_and(|value| value.as_f64() == Some(0.0));
+    let name = setting.key.rsplit('.').next().unwrap_or_default();
+    is_zero && (name.contains("_per_") || name == "turns_at_once" || name == "per_second")
 }
 
 /// The result of a check as JSON. The book promises these keys.
@@ -112,18 +127,27 @@ struct Checked {
     /// Absent unless `ok`.
     agents: Option<usize>,
     bindings: Option<usize>,
+    route_tests: Option<usize>,
     problems: Vec<ListedProblem>,
 }
 
 /// What a check found.
 struct Findings {
     file: PathBuf,
-    /// Agents and bindings of a usable config.
-    counts: Option<(usize, usize)>,
+    /// What a usable config has.
+    counts: Option<Counts>,
     /// Problems and warnings.
     report: Option<Report>,
     /// Secrets without which `parlor run` does not start.
     needed_secrets: usize,
+}
+
+/// How many there are.
+#[derive(Clone, Copy)]
+struct Counts {
+    agents: usize,
+    bindings: usize,
+    route_tests: usize,
 }
 
 fn check_file(home: &Home, arguments: &Check) -> Outcome {
@@ -165,12 +189,17 @@ fn findings(home: &Home, file: Option<&Path>) -> Result<Findings, Unchecked> {
     let needed_secrets = problems.len();
     report.problems.extend(problems);
     let config = check(drafted(Secrets::WherePresent), home.path()).ok();
+    if let Some((config, _)) = &config {
+        report.problems.extend(routing::check::idle(config));
+    }
     Ok(Findings {
         file: path,
         needed_secrets,
-        counts: config
-            .filter(|_| is_usable)
-            .map(|(config, _)| (config.agents.len(), config.bindings.len())),
+        counts: config.filter(|_| is_usable).map(|(config, _)| Counts {
+            agents: config.agents.len(),
+            bindings: config.bindings.len(),
+            route_tests: config.route_tests.len(),
+        }),
         report: (!report.problems.is_empty()).then_some(report),
     })
 }
@@ -208,17 +237,22 @@ fn print_words(found: &Findings, is_old: bool) -> Outcome {
             print::in_colour(&report.render(color));
             return Err(Failure::told());
         }
+        (Some(_), Some(_)) if print::is_quiet() => {}
         (Some(report), Some(_)) => {
             // An empty line separates the warnings from the result.
             print::in_colour(&format!("{}\n", report.render_problems(color).trim_end()));
         }
         (None, _) => {}
     }
-    if let Some((agents, bindings)) = found.counts {
+    if let Some(counts) = found.counts {
+        let tests = match counts.route_tests {
+            0 => String::new(),
+            tests => format!(", {}", count(tests, "route test")),
+        };
         data(format_args!(
-            "{name} is fine: {}, {}.",
-            count(agents, "agent"),
-            count(bindings, "binding")
+            "{name} is fine: {}, {}{tests}.",
+            count(counts.agents, "agent"),
+            count(counts.bindings, "binding")
         ));
     }
     match found.needed_secrets {
@@ -251,8 +285,9 @@ fn print_json(found: &Findings, is_old: bool) -> Outcome {
     data_json(&Checked {
         file: found.file.to_string_lossy().into_owned(),
         ok: found.counts.is_some(),
-        agents: found.counts.map(|(agents, _)| agents),
-        bindings: found.counts.map(|(_, bindings)| bindings),
+        agents: found.counts.map(|counts| counts.agents),
+        bindings: found.counts.map(|counts| counts.bindings),
+        route_tests: found.counts.map(|counts| counts.route_tests),
         problems,
     })?;
     match found.counts {
@@ -268,6 +303,7 @@ fn unreadable(error: &LoadError) -> Outcome {
         ok: false,
         agents: None,
         bindings: None,
+        route_tests: None,
         problems: vec![problem],
     })?;
     Err(Failure::told())

@@ -6,6 +6,7 @@ use chrono::Utc;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::fitting::hanging;
 use super::operator::{Line, odd_reply, told};
 use super::{Failure, Outcome, data, data_json, note, print};
 use crate::doctor::fixing::{self, Asked};
@@ -90,7 +91,7 @@ fn in_json(diagnosis: &Diagnosis, done: &[String], bundle: Option<&PathBuf>) -> 
             "state": found.state,
             "text": found.text,
             "cause": found.cause,
-            "fix": found.fix,
+            "fix": found.fix.as_deref().map(print::command_to_type),
             "repairable": found.remedy.is_some(),
         })
     });
@@ -106,8 +107,11 @@ fn show(diagnosis: &Diagnosis, done: &[String], arguments: &Arguments) {
     for line in done {
         note(format_args!("{line}"));
     }
+    let width = print::width().map_or(usize::MAX, usize::from);
+    let ids = diagnosis.findings.iter().map(|found| found.id.len());
+    let ids = ids.max().unwrap_or_default();
     for found in &diagnosis.findings {
-        data(format_args!("{}", in_words(found)));
+        data(format_args!("{}", in_words(found, ids, width)));
     }
     if arguments.state {
         data(format_args!("\n{}", belongings(diagnosis)));
@@ -128,21 +132,27 @@ fn show(diagnosis: &Diagnosis, done: &[String], arguments: &Arguments) {
     }
 }
 
-fn in_words(found: &Finding) -> String {
-    let mut lines = vec![format!(
-        "{:<4}  {:<16}  {}",
-        found.state.as_str(),
-        found.id,
-        found.text
+/// `ids` is the width of the column of ids.
+fn in_words(found: &Finding, ids: usize, width: usize) -> String {
+    let (state, id) = (found.state.as_str(), &found.id);
+    let mut lines = vec![hanging(
+        &format!("{state:<4}  {id:<ids$}  {}", found.text),
+        FURTHER,
+        width,
     )];
     let further = [("because", &found.cause), ("fix", &found.fix)];
     for (word, text) in further {
         let Some(text) = text else { continue };
-        let text = text.replace('\n', "\n        ");
-        lines.push(format!("      {word}: {text}"));
+        let text = print::command_to_type(text).replace('\n', &format!("\n{:1$}", "", FURTHER + 2));
+        let text = format!("{:1$}{word}: {text}", "", FURTHER);
+        let wrapped = text.lines().map(|line| hanging(line, FURTHER + 2, width));
+        lines.extend(wrapped);
     }
     lines.join("\n")
 }
+
+/// The column of everything below a finding's first line.
+const FURTHER: usize = 6;
 
 fn belongings(diagnosis: &Diagnosis) -> String {
     let line = |belonging: &Belonging| {

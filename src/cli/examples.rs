@@ -36,7 +36,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "parlor ask 'What is on today?'",
             "parlor ask --agent rose --json 'A title for my talk?'",
-            "cat notes.txt | parlor ask --topic notes -",
+            "cat notes.txt | parlor ask 'Sum this up'",
         ],
     ),
     ("init", &["parlor init", "parlor init --home /srv/parlor"]),
@@ -45,6 +45,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "parlor setup",
             "parlor setup --add agents",
+            "parlor setup --add import",
             "parlor setup --yes --model demo --owner telegram:12345678",
             "parlor setup --plan --bind telegram:topic:-1001234567890:101=rose",
         ],
@@ -68,6 +69,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "route explain",
         &[
+            "parlor route explain Writing",
             "parlor route explain telegram:topic:-1001234567890:101",
             "parlor route explain telegram:group:-1001234567890 --user telegram:11",
             "parlor route explain telegram:topic:-1001234567890:101 --as guest",
@@ -87,6 +89,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "parlor import openclaw",
             "parlor import openclaw ~/old/.openclaw --yes --with-secrets",
+            "parlor import openclaw backup.tar.gz",
             "parlor import hermes --as default=hermes --json",
         ],
     ),
@@ -131,11 +134,18 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "pin",
         &[
+            "parlor pin Writing rose",
             "parlor pin telegram:topic:-1001234567890:101 rose",
             "parlor pin telegram:topic:-1001234567890:101 --reset",
         ],
     ),
-    ("new", &["parlor new telegram:topic:-1001234567890:101"]),
+    (
+        "new",
+        &[
+            "parlor new Writing",
+            "parlor new telegram:topic:-1001234567890:101",
+        ],
+    ),
     (
         "stop",
         &[
@@ -154,6 +164,26 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("forget", &["parlor forget 12", "parlor forget 12 -a rose"]),
     ("reload", &["parlor reload", "parlor reload --json"]),
+    (
+        "dashboard",
+        &["parlor dashboard", "parlor dashboard --no-open"],
+    ),
+    ("token", &["parlor token", "parlor token create backup"]),
+    (
+        "token list",
+        &["parlor token list", "parlor token list --json"],
+    ),
+    (
+        "token create",
+        &[
+            "parlor token create grafana",
+            "parlor token create deploy --scope admin --expires 90d",
+        ],
+    ),
+    (
+        "token revoke",
+        &["parlor token revoke grafana", "parlor token revoke 3"],
+    ),
     ("agent adopt", &["parlor agent adopt dot"]),
     ("agent clone", &["parlor agent clone rose night-rose"]),
     ("agent rename", &["parlor agent rename rose lily"]),
@@ -333,6 +363,31 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "job",
+        &[
+            "parlor job",
+            "parlor job add plan 'Plan the day.' --cron '0 9 * * 1-5' --agent rose",
+            "parlor job show rose/plan --json",
+        ],
+    ),
+    (
+        "job list",
+        &["parlor job list", "parlor job list --agent rose --json"],
+    ),
+    ("job show", &["parlor job show rose/plan"]),
+    ("job run", &["parlor job run rose/plan"]),
+    ("job pause", &["parlor job pause rose/plan"]),
+    ("job resume", &["parlor job resume rose/plan"]),
+    (
+        "job add",
+        &[
+            "parlor job add plan 'Plan the day.' --cron '0 9 * * 1-5'",
+            "parlor job add mail 'Look at the mail.' --every 2h --agent rose",
+            "parlor job add tree 'The tree!' --at '2026-12-24 18:00' --place telegram:dm:11",
+        ],
+    ),
+    ("job remove", &["parlor job remove rose/plan"]),
+    (
         "usage",
         &[
             "parlor usage",
@@ -393,6 +448,22 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 /// The command with examples at the end of each help.
 pub(super) fn with_examples(command: Command) -> Command {
     below(command, "")
+}
+
+/// A line that a person could type for this verb, without its explanation.
+pub(super) fn first(path: &str) -> Option<&'static str> {
+    let (_, lines) = EXAMPLES.iter().find(|(verb, _)| *verb == path)?;
+    let line = lines.first()?;
+    Some(line.split("  ").next().unwrap_or(line))
+}
+
+/// The first line for this verb that has a word in it.
+pub(super) fn with(path: &str, word: &str) -> Option<&'static str> {
+    let (_, lines) = EXAMPLES.iter().find(|(verb, _)| *verb == path)?;
+    let mut lines = lines.iter();
+    lines
+        .find(|line| line.split(' ').any(|part| part == word))
+        .copied()
 }
 
 fn below(command: Command, path: &str) -> Command {

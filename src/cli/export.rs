@@ -1,17 +1,18 @@
 //! `parlor export openclaw`: agents and bindings of this house for another system.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Failure, Outcome, data, data_json, note};
+use super::{Failure, Outcome, data, data_json, note, question};
 use crate::config::Secrets;
 use crate::home::{CheckedConfig, Home};
 use crate::moving;
+use crate::operations::config_file::difference;
 
 #[derive(Subcommand)]
 pub(super) enum Verb {
@@ -23,6 +24,9 @@ pub(super) enum Verb {
 pub(super) struct OpenClaw {
     /// The file, or - to print [default: ~/.openclaw/openclaw.json]
     file: Option<PathBuf>,
+    /// Write without asking
+    #[arg(long, short)]
+    yes: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -47,7 +51,15 @@ pub(super) fn run(home: &Home, verb: Verb) -> Outcome {
         return Ok(());
     }
     let is_changed = merged.text != old;
-    let kept = (is_changed && merged.loses_comments).then(|| beside(&path));
+    let is_there = path.exists();
+    if is_changed && is_there && !arguments.yes {
+        let changes = difference(&old, &merged.text);
+        if !is_allowed(&path, &changes, arguments.json)? {
+            note(format_args!("Nothing was changed."));
+            return Ok(());
+        }
+    }
+    let kept = (is_changed && is_there).then(|| beside(&path));
     if is_changed {
         if let Some(kept) = &kept {
             fs::copy(&path, kept)?;
@@ -63,7 +75,7 @@ pub(super) fn run(home: &Home, verb: Verb) -> Outcome {
             "agents": merged.agents,
             "bindings": merged.bindings,
             "left_out": left.collect::<Vec<_>>(),
-            "copy_with_comments": kept.map(|kept| kept.display().to_string()),
+            "copy": kept.map(|kept| kept.display().to_string()),
         }));
     }
     let file = path.display();
@@ -79,8 +91,12 @@ pub(super) fn run(home: &Home, verb: Verb) -> Outcome {
         data(format_args!("not written: {binding} ({why})"));
     }
     if let Some(kept) = kept {
+        let comments = match merged.loses_comments {
+            true => ", with its comments",
+            false => "",
+        };
         note(format_args!(
-            "JSON has no comments; the file with them is {}.",
+            "The file as it was before is {}{comments}.",
             kept.display()
         ));
     }
@@ -94,10 +110,61 @@ fn usual() -> Option<PathBuf> {
     named.or_else(|| Some(folder?.join("openclaw.json")))
 }
 
+/// Shows the changes of a file and asks. Without a terminal nobody can be asked.
+fn is_allowed(path: &Path, changes: &[String], json: bool) -> Result<bool, Failure> {
+    if json || !io::stdin().is_terminal() {
+        return Err(Failure::Failed(format!(
+            "{} is there already, and nobody can be asked here; nothing was changed",
+            path.display()
+        ))
+        .hint(
+            "`--yes` writes it and keeps a copy; `parlor export openclaw -` prints what would be written",
+        ));
+    }
+    let changed = changes.iter().filter(|line| !line.starts_with(' '));
+    let changed: Vec<String> = changed.map(|line| without_secret(line)).collect();
+    data(format_args!(
+        "These lines of {} change:\n{}\n",
+        path.display(),
+        changed.join("\n")
+    ));
+    question(format_args!("Write it? A copy is kept. [y/N] "));
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    let line = line.trim().to_ascii_lowercase();
+    Ok(matches!(line.as_str(), "y" | "yes"))
+}
+
+/// The line of a token or key without its value: the file has secrets of the other system.
+fn without_secret(line: &str) -> String {
+    const SECRET: [&str; 5] = ["token", "secret", "key", "password", "auth"];
+    match line.split_once(':') {
+        Some((name, value))
+            if SECRET
+                .iter()
+                .any(|word| name.to_ascii_lowercase().contains(word))
+                && !value.trim_start().starts_with(['{', '[']) =>
+        {
+            format!("{name}: (hidden)")
+        }
+        _ => line.to_owned(),
+    }
+}
+
+/// A name for the copy that no earlier copy has.
 fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".before-parlor");
-    PathBuf::from(name)
+    let named = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".before-parlor");
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        PathBuf::from(name)
+    };
+    (1..)
+        .map(named)
+        .find(|copy| !copy.exists())
+        .unwrap_or_else(|| named(1))
 }
 
 /// Replaces a file in one step; it keeps its rights.

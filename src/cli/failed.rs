@@ -9,14 +9,13 @@ use super::json::{Named, moment, time};
 use super::names::Names;
 use super::operator::{self, odd_reply};
 use super::table::{Column, table};
-use super::{Failure, Outcome, data, data_json, print};
+use super::{Failure, Outcome, data, data_json, database, print, running_config};
 use crate::clock::now_ms;
-use crate::config::Secrets;
+use crate::delivery::held;
 use crate::delivery::outbox::{self, Troubles};
 use crate::delivery::undelivered::{self, Undelivered, Which};
-use crate::home::{CheckedConfig, Home};
+use crate::home::Home;
 use crate::operations::{Reply, Request, Retried};
-use crate::storage::Db;
 
 /// Without a verb, messages are listed.
 #[derive(Args)]
@@ -53,7 +52,7 @@ enum Verb {
 pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outcome {
     match verb.unwrap_or(Verb::List) {
         Verb::List => {
-            let db = Db::open(&home.database()).await?;
+            let db = database::open(&home.database()).await?;
             let looked_up = |connection: &Connection| {
                 Ok((
                     undelivered::list(connection, &Which::All)?,
@@ -61,9 +60,11 @@ pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outc
                 ))
             };
             let (rows, troubles) = db.read(looked_up).await?;
-            let config = CheckedConfig::load(&home, Secrets::WherePresent).ok();
+            let config = running_config::checked(&home).await.ok();
             let config = config.as_ref().map(|checked| &*checked.config);
-            list(&rows, &troubles, &Names::load(&db, config).await?, json)
+            let names = Names::load(&db, config).await?;
+            let others = others(&troubles, &names, home.is_running());
+            list(&rows, &others, &names, json)
         }
         Verb::Retry { what } => retry(&home, which(what.as_deref())?, json).await,
         Verb::Drop { what } if what == EVERYTHING => forget(&home, Which::All, json).await,
@@ -95,7 +96,7 @@ struct Listed {
     retry_at_start: bool,
 }
 
-fn list(rows: &[Undelivered], troubles: &Troubles, names: &Names, json: bool) -> Outcome {
+fn list(rows: &[Undelivered], others: &[String], names: &Names, json: bool) -> Outcome {
     if json {
         let listed = rows.iter().map(|row| Listed {
             id: row.id,
@@ -107,7 +108,6 @@ fn list(rows: &[Undelivered], troubles: &Troubles, names: &Names, json: bool) ->
         });
         return data_json(&listed.collect::<Vec<_>>());
     }
-    let others = others(troubles, names);
     match (rows.is_empty(), others.is_empty()) {
         (true, true) => data(format_args!("Everything was delivered.")),
         (true, false) => data(format_args!("Nothing was given up.")),
@@ -118,9 +118,11 @@ fn list(rows: &[Undelivered], troubles: &Troubles, names: &Names, json: bool) ->
 }
 
 /// Counts of rows that still wait, or were sent twice.
-fn others(troubles: &Troubles, names: &Names) -> Vec<String> {
+fn others(troubles: &Troubles, names: &Names, has_gateway: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some((place, reason)) = &troubles.oldest {
+    // Without a gateway nothing is being tried, for however long it has waited.
+    let tried = troubles.oldest.as_ref().filter(|_| has_gateway);
+    if let Some((place, reason)) = tried {
         let key = place.parse().ok();
         let place = key.map_or_else(|| place.clone(), |key| names.place(&key).text());
         let have = if troubles.waiting == 1 {
@@ -133,6 +135,11 @@ fn others(troubles: &Troubles, names: &Names) -> Vec<String> {
             reason.as_deref().unwrap_or("not tried yet"),
         );
         lines.push(format!("{have} waited for more than a minute and {are} still being tried; the oldest is for {place}: {reason}."));
+    }
+    let told = tried.map_or(0, |_| troubles.waiting);
+    let unsent = troubles.on_the_way - told;
+    if unsent > 0 {
+        lines.push(print::to_type(&held::unsent(unsent, has_gateway)).into_owned());
     }
     match troubles.repeated {
         0 => {}

@@ -49,8 +49,8 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["dashboard", "web", "ui", "tui"],
-        "there is no dashboard yet; `parlor chat` is the way to talk to agents here",
+        &["web", "ui", "tui"],
+        "`parlor dashboard` opens the house in a browser, and `parlor chat` talks to agents here",
     ),
     (
         None,
@@ -74,7 +74,7 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
-        &["login", "auth", "token", "key", "keys"],
+        &["login", "auth", "key", "keys"],
         "tokens and API keys stay out of the config: write `token = { env = \"TELEGRAM_BOT_TOKEN\" }` in config.toml and export the variable",
     ),
     (
@@ -98,9 +98,34 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
         "`parlor completions bash` prints them, also for zsh and fish",
     ),
     (
+        None,
+        &["service", "systemd", "unit", "autostart", "enable"],
+        "`parlor setup` offers a service that starts with the machine; the book has the unit file too",
+    ),
+    (
+        None,
+        &["bind", "assign", "route-add"],
+        "`parlor pin PLACE AGENT` gives a place to an agent, as /agent does in a chat; a binding in config.toml does it too",
+    ),
+    (
+        None,
+        &["unpin", "unbind"],
+        "`parlor pin PLACE --reset` takes a pin back; a binding is taken out of config.toml",
+    ),
+    (
+        None,
+        &["whoami", "id", "me"],
+        "/whoami in a chat with the bot shows your id and the place's key; `parlor people` lists everybody it knows",
+    ),
+    (
+        None,
+        &["uninstall", "purge", "reset"],
+        "stop the gateway, then delete the program and the home folder; `parlor backup` keeps a copy before",
+    ),
+    (
         Some("config"),
         &["get", "set", "edit", "path", "list", "ls", "view", "print"],
-        "`parlor config show` shows every setting; to change one, edit config.toml in the home folder, then run `parlor config check`",
+        "`parlor config show` shows every setting; to change one, edit CONFIG, then run `parlor config check`",
     ),
     (
         Some("agent"),
@@ -144,6 +169,9 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
 ];
 
+/// Stands for the path of config.toml.
+pub(super) const CONFIG: &str = "CONFIG";
+
 /// The hint for a word that is no verb.
 pub(super) fn hint(before: Option<&str>, word: &str) -> Option<&'static str> {
     let fitting = |(noun, words, _): &&(Option<&str>, &[&str], &str)| {
@@ -180,7 +208,12 @@ mod tests {
         };
         check(None, "start", "parlor run");
         check(None, "lint", "parlor doctor");
-        check(Some("config"), "set", "config.toml");
+        check(Some("config"), "set", CONFIG);
+        check(None, "service", "parlor setup");
+        check(None, "bind", "parlor pin PLACE AGENT");
+        check(None, "unpin", "parlor pin PLACE --reset");
+        check(None, "whoami", "/whoami");
+        check(None, "uninstall", "parlor backup");
         check(Some("memories"), "add", "parlor remember");
         assert_eq!(hint(Some("agent"), "start"), None);
         assert_eq!(hint(None, "frobnicate"), None);

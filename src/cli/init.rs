@@ -10,7 +10,7 @@ use crate::home::Home;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Write only this agent of the three: main
+    /// Write one agent, main, instead of three
     #[arg(long, value_name = "AGENT", value_parser = ["main"])]
     only: Option<String>,
     /// Print the result as JSON
@@ -39,7 +39,7 @@ pub(super) fn run(home: &Home, arguments: &Arguments) -> Outcome {
         data(format_args!("kept    {}", path.display()));
     }
     note(format_args!(
-        "{} is ready. `parlor chat` talks to the agents here; config.toml has the way to Telegram and Discord.",
+        "{} is ready. `parlor chat` talks to the agents here; `parlor setup` connects a model and a bot.",
         home.path().display()
     ));
     Ok(())

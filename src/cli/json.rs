@@ -21,34 +21,33 @@ pub(super) fn paths(paths: &[PathBuf]) -> Vec<String> {
 /// An amount as a decimal number, with all its digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Amount {
+    /// In full.
     amount: String,
     currency: String,
+    #[serde(skip)]
+    money: Money,
 }
 
 impl Amount {
     /// For people: `0.25 USD`.
     pub(super) fn text(&self) -> String {
-        format!("{} {}", self.amount, self.currency)
+        format!("{} {}", self.money, self.currency)
     }
 
     pub(super) fn of(money: Money, currency: &Currency) -> Self {
         Amount {
-            amount: decimal(money, decimals(money)),
+            amount: decimal(money),
             currency: currency.to_string(),
+            money,
         }
     }
 }
 
-/// Decimals of an amount: two, or as many as it has.
-pub(super) fn decimals(money: Money) -> usize {
+/// An amount in full, with two decimals or as many as it has.
+pub(super) fn decimal(money: Money) -> String {
     let digits = format!("{:06}", money.0 % 1_000_000);
-    digits.trim_end_matches('0').len().max(2)
-}
-
-/// An amount with this many decimals, cut and not rounded.
-pub(super) fn decimal(money: Money, decimals: usize) -> String {
-    let digits = format!("{:06}", money.0 % 1_000_000);
-    format!("{}.{}", money.0 / 1_000_000, &digits[..decimals.min(6)])
+    let decimals = digits.trim_end_matches('0').len().max(2);
+    format!("{}.{}", money.0 / 1_000_000, &digits[..decimals])
 }
 
 #[cfg(test)]

@@ -40,7 +40,22 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
 fn page(command: clap::Command) -> std::io::Result<String> {
     let mut page = Vec::new();
     Man::new(command).render(&mut page)?;
-    Ok(String::from_utf8_lossy(&page).into_owned())
+    let page = String::from_utf8_lossy(&page);
+    Ok(with_values(&page))
+}
+
+/// The synopsis with the values of the options that every verb has; clap_mangen leaves them away.
+fn with_values(page: &str) -> String {
+    let option = |name: &str, value: &str| {
+        let plain = format!("[\\fB\\-\\-{name}\\fR]");
+        (plain, format!("[\\fB\\-\\-{name}\\fR \\fI{value}\\fR]"))
+    };
+    let options = [option("home", "DIR"), option("color", "WHEN")];
+    let mut page = page.to_owned();
+    for (plain, whole) in options {
+        page = page.replace(&plain, &whole);
+    }
+    page
 }
 
 /// The pages `parlor.1`, `parlor-agent.1`, `parlor-agent-add.1` and so on.

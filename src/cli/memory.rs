@@ -11,20 +11,20 @@ use serde_json::json;
 use super::agent::{find, named};
 use super::json::{Named, time};
 use super::names::Names;
-use super::{Failure, Outcome, data, data_json, data_json_text, note};
+use super::{Failure, Outcome, data, data_json, data_json_text, database, note, running_config};
 use crate::agents::memory::export::{self, Form};
 use crate::agents::memory::{self, EditError, Entry, Imported, Scope};
 use crate::agents::{Memories, Memory, Reader, Registry};
-use crate::config::{Config, Secrets};
+use crate::config::Config;
 use crate::domain::{PersonId, SessionKey};
-use crate::home::{CheckedConfig, Home};
+use crate::home::Home;
 use crate::storage::Db;
 
+/// Without a verb, memories are listed.
 #[derive(Args)]
-#[command(subcommand_required = true, arg_required_else_help = true)]
 pub(super) struct Arguments {
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
     /// Print the result as JSON
     #[arg(long, global = true)]
     json: bool,
@@ -35,13 +35,16 @@ enum Verb {
     /// List memories, the newest first
     #[command(visible_alias = "ls")]
     List {
-        /// Id or name of the agent; without one, only global memories
+        /// Id or name of the agent [default: the default agent]
         #[arg(long, short)]
         agent: Option<String>,
+        /// Only global memories
+        #[arg(long, conflicts_with = "agent")]
+        global: bool,
         #[command(flatten)]
         reader: ReaderArguments,
         /// Most memories to list
-        #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(long, default_value_t = MOST_LISTED, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
     /// Print saved memories in a form that `import` reads
@@ -78,14 +81,17 @@ enum Verb {
     },
 }
 
+/// Memories of a list that is not asked for more.
+const MOST_LISTED: u32 = 50;
+
 /// The person and place that memories are read for.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(super) struct ReaderArguments {
     /// Also memories for this person, such as telegram:12345678
-    #[arg(long, value_name = "ID", requires = "agent", value_parser = person)]
+    #[arg(long, value_name = "ID", value_parser = person)]
     person: Option<PersonId>,
     /// Also memories for this place, as /whoami shows it
-    #[arg(long, value_name = "PLACE", requires = "agent")]
+    #[arg(long, value_name = "PLACE")]
     place: Option<SessionKey>,
 }
 
@@ -110,8 +116,8 @@ pub(super) struct Rooms {
 
 impl Rooms {
     pub(super) async fn open(home: &Home) -> Result<Self, Failure> {
-        let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
-        let db = Db::open(&home.database()).await?;
+        let checked = running_config::checked(home).await?;
+        let db = database::open(&home.database()).await?;
         let (registry, _) = checked.registry(home, &db).await?;
         let checked = checked.with_grants(&db).await?;
         Ok(Rooms {
@@ -150,15 +156,27 @@ impl Rooms {
 
 pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outcome {
     let rooms = Rooms::open(&home).await?;
+    let verb = verb.unwrap_or(Verb::List {
+        agent: None,
+        global: false,
+        reader: ReaderArguments::default(),
+        limit: MOST_LISTED,
+    });
     match verb {
         Verb::List {
             agent,
+            global,
             reader,
             limit,
         } => {
             let reader = rooms.reader(&reader);
-            list(&rooms, agent.as_deref(), &reader, limit, json).await
+            let memory = match global {
+                true => None,
+                false => Some(rooms.memory(agent.as_deref())?),
+            };
+            list(&rooms, memory.as_ref(), &reader, limit, json).await
         }
+        Verb::Export { agent, .. } if json => export_json(&rooms, agent.as_deref()).await,
         Verb::Export { agent, format } => export(&rooms, agent.as_deref(), format).await,
         Verb::Import { file, agent } => import(&rooms, &file, agent.as_deref(), json).await,
         Verb::Versions { agent } => versions(&rooms.memory(agent.as_deref())?, json).await,
@@ -192,13 +210,12 @@ fn wrong_use(error: EditError) -> Failure {
 
 async fn list(
     rooms: &Rooms,
-    agent: Option<&str>,
+    memory: Option<&Memory>,
     reader: &Reader,
     limit: u32,
     json: bool,
 ) -> Outcome {
-    let memory = agent.map(|agent| rooms.memory(Some(agent))).transpose()?;
-    let agent = memory.as_ref().map(Memory::agent);
+    let agent = memory.map(Memory::agent);
     let scope = agent.map_or(Scope::Global, |agent| Scope::Of(agent, reader));
     let entries = rooms.memories.list(scope, i64::MAX, limit).await?;
     if json {
@@ -210,9 +227,7 @@ async fn list(
                 "{} has no memories yet. `parlor remember` adds one.",
                 agent.name
             )),
-            None => note(format_args!(
-                "There are no global memories yet. `--agent AGENT` lists those of an agent."
-            )),
+            None => note(format_args!("There are no global memories yet.")),
         }
     }
     for entry in &entries {
@@ -229,8 +244,9 @@ async fn list(
 /// Rows in one read of an export, so that a large export needs little memory.
 const EXPORT_PORTION: u32 = 1000;
 
-async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
-    let memories = match agent {
+/// The memories of one agent, or of all.
+fn memories(rooms: &Rooms, agent: Option<&str>) -> Result<Vec<Memory>, Failure> {
+    Ok(match agent {
         Some(agent) => vec![rooms.memory(Some(agent))?],
         None => rooms
             .registry
@@ -238,7 +254,26 @@ async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
             .iter()
             .filter_map(|agent| rooms.memories.of(agent))
             .collect(),
-    };
+    })
+}
+
+/// One document, with the fields of `memory list`.
+async fn export_json(rooms: &Rooms, agent: Option<&str>) -> Outcome {
+    let mut all = Vec::new();
+    for memory in memories(rooms, agent)? {
+        let mut before = i64::MAX;
+        loop {
+            let entries = memory.everything(before, EXPORT_PORTION).await?;
+            let Some(last) = entries.last() else { break };
+            before = last.id;
+            all.extend(entries);
+        }
+    }
+    data_json(&rooms.json_rows(&all).await?)
+}
+
+async fn export(rooms: &Rooms, agent: Option<&str>, format: Format) -> Outcome {
+    let memories = memories(rooms, agent)?;
     let form = match format {
         Format::Jsonl => Form::JsonLines,
         Format::Markdown => Form::Markdown,

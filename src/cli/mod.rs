@@ -13,20 +13,26 @@ mod chat;
 mod color;
 mod completions;
 mod config;
+mod dashboard;
+mod database;
 mod doctor;
 mod examples;
 mod export;
 mod failed;
+mod fitting;
 mod forget;
 mod habits;
 mod import;
 mod init;
+mod interrupts;
+mod job;
 mod json;
 mod logs;
 mod man;
 mod markdown;
 mod meant_place;
 mod memory;
+mod missing;
 mod near_misses;
 mod new;
 mod operator;
@@ -42,6 +48,7 @@ mod remember;
 mod restore;
 mod route;
 mod run;
+mod running_config;
 mod security;
 mod sessions;
 mod setup;
@@ -49,6 +56,7 @@ mod skill;
 mod status;
 mod stop;
 mod table;
+mod token;
 mod truth;
 mod usage;
 mod version;
@@ -126,8 +134,7 @@ enum Verb {
     /// Connect a model and a bot, step by step
     Setup(setup::Arguments),
     /// Check config.toml, show every setting, print a schema for editors
-    #[command(subcommand)]
-    Config(config::Verb),
+    Config(config::Arguments),
     /// Explain who answers where
     #[command(subcommand)]
     Route(route::Verb),
@@ -165,8 +172,7 @@ enum Verb {
     /// Go on with paused work
     Resume(pausing::Arguments),
     /// Look for things that are more open than they may seem
-    #[command(subcommand)]
-    Security(security::Verb),
+    Security(security::Arguments),
     /// List messages that could not be delivered, resend or drop them
     Failed(failed::Arguments),
     /// Show tokens and costs by agent, place, person and model
@@ -181,8 +187,16 @@ enum Verb {
     Stop(stop::Arguments),
     /// Show the answers under way and the messages that wait
     Queue(queue::Arguments),
+    /// List, run, pause, add and remove jobs
+    #[command(visible_alias = "jobs")]
+    Job(job::Arguments),
     /// Have the running gateway read config.toml, tokens and keys anew
     Reload(reload::Arguments),
+    /// Open the dashboard of the running gateway in a browser
+    Dashboard(dashboard::Arguments),
+    /// Make, list and revoke tokens for the HTTP API
+    #[command(visible_alias = "tokens")]
+    Token(token::Arguments),
     /// Show lines of the log file, of one agent, place or message
     Logs(logs::Arguments),
     /// Show who changed what: switches, bindings, people, reloads
@@ -294,18 +308,23 @@ pub fn main() -> ExitCode {
         Err(told) => {
             Color::among(std::env::args()).choose();
             choose_manner(false);
-            return refuse(&told);
+            return refuse(&without_odd_tip(told));
         }
     };
     arguments.color.choose();
     choose_manner(arguments.quiet);
-    match dispatch(arguments) {
+    match dispatch(arguments).and_then(|()| written()) {
         Ok(()) => {
             telemetry::flush();
             ExitCode::SUCCESS
         }
         Err(failure) => end_with(failure),
     }
+}
+
+/// A chat whose words could not be written has failed, though its answers are stored.
+fn written() -> Outcome {
+    print::lost().map_or(Ok(()), |text| Err(Failure::Failed(text)))
 }
 
 fn read_arguments() -> Result<Arguments, clap::Error> {
@@ -359,6 +378,10 @@ fn refuse(told: &clap::Error) -> ExitCode {
     if let Some(failure) = habit(told) {
         return end_with(failure);
     }
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(failure) = missing::failure(command(), told, &words) {
+        return end_with(failure);
+    }
     print::usage(told);
     ExitCode::from(if told.use_stderr() { 2 } else { 0 })
 }
@@ -375,9 +398,39 @@ fn habit(told: &clap::Error) -> Option<Failure> {
     let noun = before.and_then(|at| words.get(at).map(String::as_str));
     let noun = noun.filter(|noun| command().find_subcommand(noun).is_some());
     let line = noun.map_or_else(|| word.clone(), |noun| format!("{noun} {word}"));
-    let hint = habits::hint(noun, word).map(str::to_owned);
-    let hint = hint.or_else(|| near_misses::hint(&command(), noun, word))?;
+    let hint = habits::hint(noun, word).map(|hint| hint.replace(habits::CONFIG, &config_path()));
+    let hint = hint.or_else(|| near_misses::hint(&command(), noun, word));
+    let all = || match noun {
+        Some(noun) => format!("`parlor help {noun}` lists what there is"),
+        None => "`parlor help` lists all commands".to_owned(),
+    };
+    let hint = hint.unwrap_or_else(all);
     Some(Failure::WrongUse(format!("there is no `parlor {line}`")).hint(hint))
+}
+
+/// The config of the home that the command line means, also where the rest of it is wrong.
+fn config_path() -> String {
+    let named = home_typed().map(PathBuf::from);
+    let named = named.or_else(|| std::env::var_os("PARLOR_HOME").map(PathBuf::from));
+    let config = home_folder(named).map(|home| home.path().join("config.toml"));
+    config.map_or_else(
+        || "config.toml".to_owned(),
+        |path| path.display().to_string(),
+    )
+}
+
+/// A tip to write an unknown option behind `--`, where it would be taken for a word, helps nobody.
+fn without_odd_tip(mut told: clap::Error) -> clap::Error {
+    let is_odd = match told.get(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(tips)) => tips
+            .iter()
+            .any(|tip| tip.to_string().contains("as a value")),
+        _ => false,
+    };
+    if is_odd {
+        told.remove(ContextKind::Suggested);
+    }
+    told
 }
 
 /// Reports bring their own heading.
@@ -423,7 +476,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
             keep_memory_private();
             on_runtime(error, setup::run(home, arguments))
         }
-        Verb::Config(verb) => config::run(&home, verb),
+        Verb::Config(arguments) => on_runtime(warn, config::run(home, arguments)),
         Verb::Route(verb) => on_runtime(warn, route::run(home, verb)),
         Verb::Agent(arguments) => on_runtime(warn, agent::run(home, arguments)),
         Verb::Export(verb) => export::run(&home, verb),
@@ -432,7 +485,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Remember(arguments) => on_runtime(warn, remember::run(home, arguments)),
         Verb::Recall(arguments) => on_runtime(warn, recall::run(home, arguments)),
         Verb::Memory(arguments) => on_runtime(warn, memory::run(home, arguments)),
-        Verb::Security(verb) => on_runtime(warn, security::run(home, verb)),
+        Verb::Security(arguments) => on_runtime(warn, security::run(home, arguments)),
         Verb::Sessions(arguments) => on_runtime(warn, sessions::run(home, arguments)),
         Verb::Pair(arguments) => on_runtime(warn, pair::run(home, arguments)),
         Verb::People(arguments) => on_runtime(warn, people::run(home, arguments)),
@@ -449,7 +502,10 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::New(arguments) => on_runtime(warn, new::run(home, arguments)),
         Verb::Stop(arguments) => on_runtime(warn, stop::run(home, arguments)),
         Verb::Queue(arguments) => on_runtime(warn, queue::run(home, arguments)),
+        Verb::Job(arguments) => on_runtime(warn, job::run(home, arguments)),
         Verb::Reload(arguments) => on_runtime(warn, reload::run(home, arguments)),
+        Verb::Dashboard(arguments) => on_runtime(warn, dashboard::run(home, arguments)),
+        Verb::Token(arguments) => on_runtime(warn, token::run(home, arguments)),
         Verb::Doctor(arguments) => on_runtime(error, doctor::run(home, arguments)),
         Verb::Backup(arguments) => backup::run(&home, &arguments),
         Verb::Restore(arguments) => on_runtime(warn, restore::run(home, arguments)),
@@ -471,10 +527,14 @@ fn level_asked(quiet: bool, verbose: u8) -> Option<LevelFilter> {
 /// One message of all verbs where nothing is there yet.
 fn check_home(home: &Home) -> Outcome {
     let config = home.path().join("config.toml");
-    if config.is_symlink() || config.exists() || home.database().exists() {
-        return Ok(());
+    match std::fs::symlink_metadata(&config) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(Failure::from(LoadError::NotEntered(config)))
+        }
+        Err(_) if home.database().exists() => Ok(()),
+        Err(_) => Err(Failure::from(LoadError::Missing(config))),
     }
-    Err(Failure::from(LoadError::Missing(config)))
 }
 
 /// Set by a person who debugs.

@@ -3,15 +3,16 @@
 use clap::Args;
 use serde_json::json;
 
+use super::names::Names;
 use super::operator::{self, odd_reply};
-use super::{Outcome, meant_place, print};
+use super::{Outcome, database, meant_place, print};
 use crate::home::Home;
 use crate::operations::{Reply, Request};
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Key of the place, as /whoami shows it, or its name, such as Garden or
-    /// Family/Garden
+    /// Name or key of the place, such as Garden, Family/Garden or the key that
+    /// /whoami prints
     place: String,
     /// Print the result as JSON
     #[arg(long)]
@@ -26,11 +27,14 @@ pub(super) async fn run(home: Home, Arguments { place, json }: Arguments) -> Out
     let Reply::BegunAnew = operator::ask(&home, request).await? else {
         return Err(odd_reply());
     };
+    let names = Names::load(&database::open(&home.database()).await?, None).await?;
+    let place = names.place(&place);
     print::result(
         json,
         &json!({ "place": place }),
         format_args!(
-            "A new conversation begins in {place}. Its agent sees nothing of the one before."
+            "A new conversation begins in {}. Its agent sees nothing of the one before.",
+            place.text()
         ),
     )
 }

@@ -8,20 +8,21 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Failure;
 use super::color::Style;
+use super::{Failure, database, print};
 use crate::home::{Home, HomeLock, LockError};
 use crate::operations::wire::{self, Answered, Asked, FrameError, Greeting, PROTOCOL};
 use crate::operations::{
     self, Event, Operations, Refusal, RefusalKind, Reply, Request, Subject, socket,
 };
-use crate::storage::Db;
 
 /// A gateway that has just begun, or another verb that works on the home, is waited for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// A gateway greets at once.
 const GREETING: Duration = Duration::from_secs(5);
+/// A wait that takes longer is told.
+const TOLD_AFTER: Duration = Duration::from_millis(500);
 
 /// Has one request carried out.
 pub(super) async fn ask(home: &Home, request: Request) -> Result<Reply, Failure> {
@@ -44,7 +45,8 @@ pub(super) enum Operator {
 impl Operator {
     /// `shares_home`: the requests to come leave room for others on the home.
     pub(super) async fn open(home: &Home, shares_home: bool) -> Result<Self, Failure> {
-        let patience = Instant::now() + PATIENCE;
+        let began = Instant::now();
+        let (patience, mut is_told) = (began + PATIENCE, false);
         loop {
             if let Some(line) = Line::open(home).await? {
                 return Ok(Operator::Gateway(line));
@@ -56,14 +58,21 @@ impl Operator {
             };
             let lock = match lock {
                 Ok(lock) => lock,
-                Err(LockError::Held { .. }) if Instant::now() < patience => {
+                Err(LockError::Held { pid, .. }) if Instant::now() < patience => {
+                    if !is_told && began.elapsed() > TOLD_AFTER {
+                        is_told = true;
+                        print::note(format_args!(
+                            "Parlor (pid {pid}) is starting or stopping; waiting up to {} s for it.",
+                            PATIENCE.as_secs()
+                        ));
+                    }
                     sleep(LOOK_AGAIN).await;
                     continue;
                 }
                 Err(LockError::Held { pid, .. }) => return Err(no_answer(home, &pid)),
                 Err(error) => return Err(error.into()),
             };
-            let db = Db::open(&home.database()).await?;
+            let db = database::open(&home.database()).await?;
             let operations = Operations::on_home(home.path().to_owned(), db);
             return Ok(Operator::Home {
                 operations: Box::new(operations),
@@ -102,24 +111,41 @@ pub(super) struct Line {
     next: u64,
 }
 
+/// The outcome of a call at the gateway's door.
+pub(super) enum Called {
+    Line(Line),
+    /// No gateway runs, or it cannot be reached yet.
+    Nobody,
+    /// A gateway took the call and says nothing.
+    Silence,
+}
+
 impl Line {
     /// None where no gateway runs, or where it cannot be reached yet.
     pub(super) async fn open(home: &Home) -> Result<Option<Self>, Failure> {
+        match Line::call(home).await? {
+            Called::Line(line) => Ok(Some(line)),
+            Called::Nobody => Ok(None),
+            Called::Silence => Err(no_greeting(home)),
+        }
+    }
+
+    pub(super) async fn call(home: &Home) -> Result<Called, Failure> {
         if !home.is_running() {
-            return Ok(None);
+            return Ok(Called::Nobody);
         }
         let Ok(stream) = socket::connect(home.path()) else {
-            return Ok(None);
+            return Ok(Called::Nobody);
         };
         let mut stream = BufReader::new(stream);
         let greeting = wire::read::<Greeting, _>(&mut stream, wire::MOST_ASKED_BYTES);
         let greeting = match timeout(GREETING, greeting).await {
             Ok(Ok(Some(greeting))) => greeting,
             // The gateway ended in this moment.
-            Ok(Ok(None)) if is_of_this_user(home) => return Ok(None),
+            Ok(Ok(None)) if is_of_this_user(home) => return Ok(Called::Nobody),
             Ok(Ok(None)) => return Err(Failure::Failed(NOT_LET_IN.into())),
             Ok(Err(error)) => return Err(cut_off(&error)),
-            Err(_) => return Err(Failure::Failed(NO_GREETING.into())),
+            Err(_) => return Ok(Called::Silence),
         };
         if greeting.protocol != PROTOCOL {
             return Err(Failure::Failed(format!(
@@ -129,7 +155,7 @@ impl Line {
             ))
             .hint("restart the gateway, so that both are the same"));
         }
-        Ok(Some(Line { stream, next: 1 }))
+        Ok(Called::Line(Line { stream, next: 1 }))
     }
 
     pub(super) async fn ask(
@@ -232,4 +258,16 @@ fn no_answer(home: &Home, pid: &str) -> Failure {
 
 const NOT_LET_IN: &str =
     "the gateway refuses this user: only the user who runs it, and root, may give it orders";
-const NO_GREETING: &str = "the gateway does not answer at parlor.sock";
+
+/// A gateway that holds the home and says nothing is stopped by a signal, or stuck.
+fn no_greeting(home: &Home) -> Failure {
+    let pid = match home.held() {
+        LockError::Held { pid, .. } => pid,
+        _ => "unknown".to_owned(),
+    };
+    Failure::Failed(format!(
+        "the gateway (pid {pid}) does not answer at parlor.sock for {} s",
+        GREETING.as_secs()
+    ))
+    .hint("it may be suspended (`kill -CONT` with that pid wakes it), or stuck: end it and start it again, nothing is lost")
+}

@@ -4,21 +4,25 @@
 use std::io::{IsTerminal, stdin};
 
 use clap::{Args, Subcommand};
-use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::actor::actor;
 use super::json::Named;
-use super::{Failure, Outcome, data, data_json, print, question};
+use super::table::{Column, table};
+use super::{Failure, Outcome, data, data_json, database, print, question};
 use crate::access::people::{self, Acquaintance, Decider, Decision};
 use crate::clock::now_ms;
+use crate::commands::texts::people as texts;
+use crate::commands::texts::words::duration_of;
+use crate::config::{Access, Secrets};
 use crate::domain::{PersonId, Role};
-use crate::home::{Home, OwnerError, add_owner};
+use crate::home::{CheckedConfig, Home, OwnerError, add_owner};
+use crate::operations::known_people;
 use crate::records::audit::{self, Action, Change};
 use crate::storage::Db;
 
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -34,7 +38,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     yes: bool,
     /// Print the result as JSON
-    #[arg(long, requires = "code")]
+    #[arg(long)]
     json: bool,
 }
 
@@ -87,6 +91,9 @@ struct Listed {
     state: &'static str,
     code: Option<String>,
     let_in_by: Option<String>,
+    /// How long the code counts, for people.
+    #[serde(skip)]
+    left: Option<String>,
 }
 
 /// What a person is after a decision.
@@ -106,11 +113,11 @@ impl Became {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    let db = Db::open(&home.database()).await?;
+    let db = database::open(&home.database()).await?;
     match (arguments.verb, arguments.code) {
         (Some(Verb::List { json }), _) => list(&db, json).await,
         (Some(Verb::Approve(approval)), _) => approve(&home, &db, approval).await,
-        (Some(Verb::Revoke { id, json }), _) => revoke(&db, &id, json).await,
+        (Some(Verb::Revoke { id, json }), _) => revoke(&home, &db, &id, json).await,
         (None, Some(code)) => {
             let (owner, no) = (arguments.owner, arguments.no);
             let (yes, json) = (arguments.yes, arguments.json);
@@ -123,10 +130,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
             };
             approve(&home, &db, approval).await
         }
-        (None, None) => Err(Failure::WrongUse(
-            "which code? Write it like `parlor pair ABCD2345`; `parlor pair list` shows who waits"
-                .into(),
-        )),
+        (None, None) => list(&db, arguments.json).await,
     }
 }
 
@@ -151,7 +155,7 @@ async fn decide(
     decision: Decision,
     yes: bool,
 ) -> Result<Acquaintance, Failure> {
-    let known = guest_of(db, &code).await?;
+    let known = guest_of(db, &code, decision).await?;
     let is_asked = !yes && stdin().is_terminal() && print::is_seen();
     if is_asked && !is_right(&known, decision)? {
         return Err(Failure::Failed("nothing was changed".into()));
@@ -170,8 +174,12 @@ async fn decide(
         .write(move |tx| {
             let now = now_ms();
             let decided = people::decide(tx, &wanted, decision, &by, now)?;
-            if let Some(known) = decided.as_ref().filter(|_| decision.lets_in()) {
-                let change = Change::new(Action::Pair).about(&known.person);
+            if let Some(known) = &decided {
+                let action = match decision.lets_in() {
+                    true => Action::Pair,
+                    false => Action::TurnAway,
+                };
+                let change = Change::new(action).about(&known.person);
                 let change = match decision {
                     Decision::MadeOwner => change.to(Role::Owner),
                     _ => change,
@@ -183,7 +191,7 @@ async fn decide(
         .await?;
     match decided {
         Some(known) => Ok(known),
-        None => Err(no_such_code(db, &code).await?),
+        None => Err(no_such_code(db, &code, decision).await?),
     }
 }
 
@@ -216,22 +224,22 @@ fn told(known: &Acquaintance, decision: Decision, json: bool, is_running: bool) 
     Ok(())
 }
 
-async fn guest_of(db: &Db, code: &str) -> Result<Acquaintance, Failure> {
+async fn guest_of(db: &Db, code: &str, decision: Decision) -> Result<Acquaintance, Failure> {
     let wanted = code.to_owned();
     let found = db
         .read(move |connection| people::of_code(connection, &wanted, now_ms()))
         .await?;
     match found {
         Some(known) => Ok(known),
-        None => Err(no_such_code(db, code).await?),
+        None => Err(no_such_code(db, code, decision).await?),
     }
 }
 
 /// Tells what became of the code, if that is known.
-async fn no_such_code(db: &Db, code: &str) -> Result<Failure, Failure> {
-    let wanted = code.to_owned();
+async fn no_such_code(db: &Db, code: &str, wanted: Decision) -> Result<Failure, Failure> {
+    let code = code.to_owned();
     let decided = db
-        .read(move |connection| people::decided(connection, &wanted))
+        .read(move |connection| people::decided(connection, &code))
         .await?;
     let Some(decided) = decided else {
         return Ok(Failure::Failed(NO_SUCH_CODE.into()));
@@ -241,6 +249,9 @@ async fn no_such_code(db: &Db, code: &str) -> Result<Failure, Failure> {
         .decider
         .map_or_else(|| "somebody".to_owned(), |by| by.name);
     Ok(Failure::Failed(match decided.decision {
+        Decision::LetIn if wanted == Decision::MadeOwner => format!(
+            "{name} ({person}) was let in already, by {by}. `parlor people role {person} owner` makes them an owner"
+        ),
         Decision::LetIn | Decision::MadeOwner => {
             format!("{name} ({person}) was let in already, by {by}")
         }
@@ -281,15 +292,28 @@ async fn list(db: &Db, json: bool) -> Outcome {
         Ok((
             people::waiting(connection, now_ms())?,
             people::members(connection, u32::MAX)?,
+            people::turned_away(connection, now_ms())?,
         ))
     };
-    let (waiting, members) = db.read(read).await?;
+    let (waiting, members, turned_away) = db.read(read).await?;
+    let turned_away = turned_away.into_iter().map(|known| Listed {
+        id: known.person.to_string(),
+        name: known.name,
+        state: "turned away",
+        code: None,
+        let_in_by: None,
+        left: None,
+    });
     let waiting = waiting.into_iter().map(|waiting| Listed {
         id: waiting.person.to_string(),
         name: waiting.name,
         state: "waiting",
         code: Some(waiting.code),
         let_in_by: None,
+        left: Some(format!(
+            "for {} more",
+            duration_of(waiting.until - now_ms())
+        )),
     });
     let members = members.into_iter().map(|member| Listed {
         id: member.person.to_string(),
@@ -297,8 +321,9 @@ async fn list(db: &Db, json: bool) -> Outcome {
         state: "let in",
         code: None,
         let_in_by: Some(member.by),
+        left: None,
     });
-    let listed: Vec<Listed> = waiting.chain(members).collect();
+    let listed: Vec<Listed> = waiting.chain(members).chain(turned_away).collect();
     if json {
         data_json(&listed)?;
     } else if listed.is_empty() {
@@ -306,33 +331,47 @@ async fn list(db: &Db, json: bool) -> Outcome {
             "Nobody waits, and nobody was let in with a code."
         ));
     } else {
-        data(format_args!("{}", table(&listed)));
+        data(format_args!("{}", listing(&listed)));
     }
     Ok(())
 }
 
-fn table(listed: &[Listed]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_header(["ID", "NAME", "STATE", "CODE"]);
-    for person in listed {
-        table.add_row([
-            person.id.as_str(),
-            person.name.as_str(),
-            person.state,
-            person.code.as_deref().unwrap_or_default(),
-        ]);
-    }
-    table
+fn listing(listed: &[Listed]) -> String {
+    let columns = [
+        Column::Whole("ID"),
+        Column::Words("NAME"),
+        Column::Words("STATE"),
+        Column::Whole("CODE"),
+        Column::Words("COUNTS"),
+    ];
+    let cells = listed.iter().map(|person| {
+        [
+            person.id.clone(),
+            person.name.clone(),
+            person.state.to_owned(),
+            person.code.clone().unwrap_or_default(),
+            person.left.clone().unwrap_or_default(),
+        ]
+    });
+    table(columns, cells.collect())
 }
 
-async fn revoke(db: &Db, id: &str, json: bool) -> Outcome {
+async fn revoke(home: &Home, db: &Db, id: &str, json: bool) -> Outcome {
     let Ok(person) = id.parse::<PersonId>() else {
         return Err(Failure::WrongUse(format!(
             "`{id}` is not a person's id; `parlor pair list` shows ids"
         )));
     };
+    let checked = CheckedConfig::load(home, Secrets::WherePresent);
+    let access = checked.map_or_else(
+        |_| Access::default(),
+        |checked| checked.config.access.clone(),
+    );
+    let wanted = person.clone();
+    let left = move |connection: &rusqlite::Connection| {
+        known_people::without_code(connection, &access, &wanted, now_ms())
+    };
+    let left = db.read(left).await?;
     let revoked = db
         .write(move |tx| {
             let revoked = people::revoke(tx, &person)?;
@@ -344,17 +383,17 @@ async fn revoke(db: &Db, id: &str, json: bool) -> Outcome {
         })
         .await?;
     let Some(known) = revoked else {
-        return Err(Failure::Failed(format!(
-            "{id} was not let in with a code; owners and people with a role are in config.toml"
-        )));
+        let told = texts::not_let_in(&left).replace("`/pair`", "`parlor pair list`");
+        let told = told.replace("An owner's `/", "`/");
+        let told = told.replace("`/", "`parlor ");
+        return Err(Failure::Failed(told.trim_end_matches('.').to_owned()));
     };
     if json {
-        return data_json(&Became::new(&known, "guest"));
+        return data_json(&Became::new(&known, left.role.as_str()));
     }
-    data(format_args!(
-        "{} ({}) is a guest again.",
-        known.name, known.person
-    ));
+    let told = texts::put_out(&left).replace("An owner's `/", "`/");
+    let told = told.replace("`/", "`parlor ");
+    print::wrapped(&told);
     Ok(())
 }
 

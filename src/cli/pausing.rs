@@ -5,11 +5,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::actor::actor;
-use super::{Failure, Outcome, print};
+use super::{Failure, Outcome, database, print};
 use crate::clock::now_ms;
 use crate::home::Home;
 use crate::records::pauses::{self, Work};
-use crate::storage::Db;
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -33,7 +32,7 @@ impl Arguments {
 
 pub(super) async fn pause(home: Home, arguments: Arguments) -> Outcome {
     let (work, json) = (arguments.work()?, arguments.json);
-    let db = Db::open(&home.database()).await?;
+    let db = database::open(&home.database()).await?;
     let paused = db.write(move |tx| pauses::pause(tx, work, &actor(), now_ms()));
     let told = match paused.await? {
         true => PAUSED,
@@ -44,7 +43,7 @@ pub(super) async fn pause(home: Home, arguments: Arguments) -> Outcome {
 
 pub(super) async fn resume(home: Home, arguments: Arguments) -> Outcome {
     let (work, json) = (arguments.work()?, arguments.json);
-    let db = Db::open(&home.database()).await?;
+    let db = database::open(&home.database()).await?;
     let resumed = db.write(move |tx| pauses::resume(tx, work, &actor(), now_ms()));
     let told = match resumed.await? {
         true => "Background work goes on.",

@@ -7,12 +7,14 @@ use serde::Serialize;
 use super::actor::actor;
 use super::json::{Amount, moment, time};
 use super::table::{Column, table};
-use super::{Failure, Outcome, data, data_json};
+use super::{Failure, Outcome, data, data_json, database, running_config};
 use crate::access::grants::Grantor;
 use crate::clock::now_ms;
 use crate::commands::texts::people as texts;
-use crate::config::{Currency, Secrets};
+use crate::commands::texts::usage::cost_of;
+use crate::config::Currency;
 use crate::domain::{PersonId, Role};
+use crate::figures::grouped;
 use crate::home::{CheckedConfig, Home};
 use crate::operations::known_people::{self, Known, Looking, Source};
 use crate::operations::people::{self, Wish};
@@ -95,8 +97,8 @@ fn with_agent(text: &str) -> Result<(String, Role), String> {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
-    let db = Db::open(&home.database()).await?;
+    let checked = running_config::checked(&home).await?;
+    let db = database::open(&home.database()).await?;
     let json = arguments.json;
     let wish = match arguments.verb.unwrap_or(Verb::List) {
         Verb::List => return list(&db, &checked, json).await,
@@ -209,8 +211,8 @@ fn in_a_table(known: &[Known], currency: &Currency) -> String {
             format!("{}{with}", known.role),
             texts::source(&known.role_from),
             known.last_seen.map_or_else(|| "-".to_owned(), moment),
-            known.spent.tokens.to_string(),
-            known.spent.cost.in_currency(currency),
+            grouped(known.spent.tokens),
+            cost_of(Some(known.spent.cost), known.unpriced_tokens, currency).unwrap_or_default(),
         ]
     });
     table(columns, rows.collect())
@@ -229,6 +231,8 @@ struct Listed {
     last_seen: Option<String>,
     tokens_today: u64,
     cost_today: Amount,
+    /// Tokens of today that no price is known for.
+    unpriced_tokens_today: u64,
 }
 
 #[derive(Serialize)]
@@ -299,6 +303,7 @@ impl Listed {
             last_seen: known.last_seen.map(time),
             tokens_today: known.spent.tokens,
             cost_today: Amount::of(known.spent.cost, currency),
+            unpriced_tokens_today: known.unpriced_tokens,
         }
     }
 }

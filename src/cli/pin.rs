@@ -5,16 +5,14 @@ use serde_json::json;
 
 use super::names::Names;
 use super::operator::{self, odd_reply};
-use super::{Outcome, meant_place, print};
-use crate::config::Secrets;
-use crate::home::{CheckedConfig, Home};
+use super::{Outcome, database, meant_place, print, running_config};
+use crate::home::Home;
 use crate::operations::{Given, Reply, Request};
-use crate::storage::Db;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Key of the place, as /whoami shows it, or its name, such as Garden or
-    /// Family/Garden
+    /// Name or key of the place, such as Garden, Family/Garden or the key that
+    /// /whoami prints
     place: String,
     /// Id or name of the agent
     #[arg(required_unless_present = "reset", conflicts_with = "reset")]
@@ -40,9 +38,9 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let Reply::Given(given) = operator::ask(&home, request).await? else {
         return Err(odd_reply());
     };
-    let config = CheckedConfig::load(&home, Secrets::WherePresent).ok();
+    let config = running_config::checked(&home).await.ok();
     let config = config.as_ref().map(|checked| &*checked.config);
-    let names = Names::load(&Db::open(&home.database()).await?, config).await?;
+    let names = Names::load(&database::open(&home.database()).await?, config).await?;
     let (place, agent) = (names.place(&given.place), names.agent(&given.agent));
     let told = told(&given, &place.text(), &agent.text(), is_reset);
     print::result(

@@ -5,15 +5,17 @@
 
 use std::borrow::Cow;
 use std::fmt::Arguments;
-use std::io::{IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr;
 
 use super::Failure;
 use super::color::Style;
-use crate::console::quoted;
+use super::fitting;
+use crate::config::system_error::in_words;
+use crate::console::{self, quoted};
+use crate::home::Home;
 use crate::printable::{escape_json, printable, printable_in_colour};
 
 /// How the whole program prints, as the command line asked.
@@ -54,6 +56,47 @@ pub(super) fn to_type(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A text whose commands reach this home from any other terminal.
+pub(super) fn to_type_on(home: &Home, text: &str) -> String {
+    match console::named_home(home.path()) {
+        Some(home) => with_home(text, &home).into_owned(),
+        None => text.to_owned(),
+    }
+}
+
+/// The same for a line of ours that is a command, or has one without marks around it.
+pub(super) fn command_to_type(text: &str) -> Cow<'_, str> {
+    match HOME.get() {
+        Some(home) => command_with_home(text, home),
+        None => text.into(),
+    }
+}
+
+fn command_with_home<'a>(text: &'a str, home: &str) -> Cow<'a, str> {
+    const PROGRAM: &str = "parlor ";
+    let mut told = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(PROGRAM) {
+        let (before, behind) = rest.split_at(at);
+        let behind = &behind[PROGRAM.len()..];
+        let verb = behind.split([' ', '`', ',', '.', ';']).next();
+        let is_word = before
+            .chars()
+            .next_back()
+            .is_none_or(|c| c == ' ' || c == '`');
+        told.push_str(before);
+        told.push_str(PROGRAM);
+        if is_word && verb.is_some_and(|verb| super::command().find_subcommand(verb).is_some()) {
+            told.push_str(&format!("--home {home} "));
+        }
+        rest = behind;
+    }
+    match told.is_empty() {
+        true => text.into(),
+        false => (told + rest).into(),
+    }
+}
+
 fn with_home<'a>(text: &'a str, home: &str) -> Cow<'a, str> {
     const COMMAND: &str = "`parlor ";
     if !text.contains(COMMAND) {
@@ -83,9 +126,15 @@ pub(super) fn failure(text: &str, exit_code: u8) {
     }
     let text = &*to_type(text);
     if !manner().json {
-        return crate::telemetry::say(text);
+        return crate::telemetry::say_as(&fitted(text, note_width()), text);
     }
     crate::telemetry::flush();
+    let error = serde_json::json!({ "error": error_json(text, exit_code) });
+    line_of_data(&escape_json(&format!("{error:#}")));
+}
+
+/// An error for programs. The book promises these keys.
+pub(super) fn error_json(text: &str, exit_code: u8) -> serde_json::Value {
     let (message, hint) = match text.split_once(HINT) {
         Some((message, hint)) => (message, Some(hint)),
         None => (text, None),
@@ -94,10 +143,7 @@ pub(super) fn failure(text: &str, exit_code: u8) {
         .strip_prefix("error: ")
         .unwrap_or(message)
         .trim_end();
-    let error = serde_json::json!({
-        "error": { "message": message, "hint": hint, "exit_code": exit_code }
-    });
-    line_of_data(&escape_json(&format!("{error:#}")));
+    serde_json::json!({ "message": message, "hint": hint, "exit_code": exit_code })
 }
 
 /// Stands between an error and what can be done about it.
@@ -109,32 +155,28 @@ pub(super) fn data(line: Arguments<'_>) {
     line_of_data(&printable(&line.to_string()));
 }
 
-/// Prints a result in words of ours. Commands in it can be typed as they are.
+/// Prints a result in words of ours, wrapped between words. Commands in it can be typed as they are.
 pub(super) fn told(line: Arguments<'_>) {
-    line_of_data(&printable(&to_type(&line.to_string())));
+    line_of_data(&fitted(&printable(&to_type(&line.to_string())), width()));
 }
 
 /// Prints lines of ours and of the data, each wrapped between words where the terminal is narrow.
 pub(super) fn wrapped(text: &str) {
+    const HANG: usize = 2;
     let width = width().map_or(usize::MAX, usize::from);
-    let lines: Vec<String> = text.lines().map(|line| hanging(line, width)).collect();
+    let lines = text.lines();
+    let lines: Vec<String> = lines
+        .map(|line| fitting::hanging(line, HANG, width))
+        .collect();
     data(format_args!("{}", lines.join("\n")));
 }
 
-/// A line with the rest below it, a little to the right.
-fn hanging(line: &str, width: usize) -> String {
-    let (mut wrapped, mut used) = (String::new(), 0);
-    for word in line.split_inclusive(' ') {
-        let needed = word.trim_end().width();
-        if used > 0 && used + needed > width {
-            wrapped.truncate(wrapped.trim_end().len());
-            wrapped.push_str("\n  ");
-            used = 2;
-        }
-        wrapped.push_str(word);
-        used += word.width();
+/// A text as wide as the terminal that shows it, if any does.
+fn fitted(text: &str, width: Option<u16>) -> String {
+    match width {
+        Some(width) => fitting::fit(text, width.into()),
+        None => text.to_owned(),
     }
-    wrapped
 }
 
 /// Prints data as JSON, whole: escaped where [`data`] leaves out.
@@ -149,9 +191,37 @@ pub(super) fn data_json_text(json: &str) {
 }
 
 fn line_of_data(line: &str) {
-    if writeln!(stdout(), "{line}").is_err() {
+    if let Err(error) = writeln!(stdout(), "{line}") {
+        end_without_stdout(&error);
+    }
+}
+
+/// A reader who went away wants no more and no complaint. Anything else, such as a full disk, means
+/// that the data is not where it was to be.
+fn end_without_stdout(error: &io::Error) -> ! {
+    if error.kind() == ErrorKind::BrokenPipe {
         std::process::exit(0);
     }
+    let text = unwritten(error);
+    crate::telemetry::say(&format!("error: {text}"));
+    std::process::exit(1);
+}
+
+fn unwritten(error: &io::Error) -> String {
+    format!("cannot write to stdout: {}", in_words(error))
+}
+
+/// The first piece of a chat that could not be written.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Why something of a chat is not on stdout, told once the chat is over.
+pub(super) fn lost() -> Option<String> {
+    LOST.get().cloned()
+}
+
+/// Whether remarks and warnings are unwanted.
+pub(super) fn is_quiet() -> bool {
+    manner().quiet
 }
 
 /// Prints a line beside the data.
@@ -159,18 +229,16 @@ pub(super) fn note(line: Arguments<'_>) {
     if manner().quiet || manner().json {
         return;
     }
+    let line = printable(&to_type(&line.to_string()));
     // Without a reader there is nobody to miss the line.
-    drop(writeln!(
-        stderr(),
-        "{}",
-        printable(&to_type(&line.to_string()))
-    ));
+    drop(writeln!(stderr(), "{}", fitted(&line, note_width())));
 }
 
 /// Prints text beside the data that may be in colour. Words of others inside must be printable
 /// already.
 pub(super) fn in_colour(text: &str) {
-    drop(writeln!(stderr(), "{}", printable_in_colour(text)));
+    let text = fitted(&printable_in_colour(text), note_width());
+    drop(writeln!(stderr(), "{text}"));
 }
 
 /// Prints a question. The answer is typed behind it.
@@ -182,11 +250,23 @@ pub(super) fn question(text: Arguments<'_>) {
 /// printable already.
 pub(super) fn piece(text: &str) {
     let mut out = stdout().lock();
+    let written = out
+        .write_all(printable_in_colour(text).as_bytes())
+        .and_then(|()| out.flush());
     // Answers are stored even if the reader went away, as in `parlor chat | head`.
-    drop(
-        out.write_all(printable_in_colour(text).as_bytes())
-            .and_then(|()| out.flush()),
-    );
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        // The first failure says it all.
+        let _ = LOST.set(unwritten(&error));
+    }
+}
+
+/// Takes back a prompt that nobody answers any more.
+pub(super) fn erase_prompt() {
+    let mut out = stdout().lock();
+    // A terminal that went away shows nothing anyway.
+    drop(out.write_all(b"\r\x1b[J").and_then(|()| out.flush()));
 }
 
 /// Lines for the screen of a chat, from `up` rows above the cursor on. All below is cleared.
@@ -254,6 +334,15 @@ pub(super) fn width() -> Option<u16> {
     .filter(|columns| *columns > 0)
 }
 
+/// Columns of the terminal that shows the notes. None where nobody sees them.
+fn note_width() -> Option<u16> {
+    let size = is_note_seen().then(|| rustix::termios::tcgetwinsize(stderr()));
+    size?
+        .ok()
+        .map(|size| size.ws_col)
+        .filter(|columns| *columns > 0)
+}
+
 /// Prints the help or an error of the command line's reader.
 pub(super) fn usage(told: &clap::Error) {
     let is_error = told.use_stderr();
@@ -273,8 +362,8 @@ pub(super) fn usage(told: &clap::Error) {
     };
     if is_error {
         drop(write!(stderr(), "{text}"));
-    } else {
-        drop(write!(stdout(), "{text}"));
+    } else if let Err(error) = write!(stdout(), "{text}").and_then(|()| stdout().flush()) {
+        end_without_stdout(&error);
     }
 }
 
@@ -319,16 +408,26 @@ pub(super) fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{hanging, with_home};
+    use super::{command_with_home, with_home};
 
     #[test]
-    fn long_lines_hang_between_words() {
-        assert_eq!(
-            hanging("tools: one, two, three", 12),
-            "tools: one,\n  two, three"
+    fn fixes_name_the_home_that_was_named() {
+        let check = |text, expected: &str| assert_eq!(command_with_home(text, "/srv/p"), expected);
+        check("parlor run", "parlor --home /srv/p run");
+        check(
+            "Put it there, then parlor reload",
+            "Put it there, then parlor --home /srv/p reload",
         );
-        assert_eq!(hanging("a  b", 80), "a  b");
-        assert_eq!(hanging("", 10), "");
+        check(
+            "parlor failed list, then parlor failed retry",
+            "parlor --home /srv/p failed list, then parlor --home /srv/p failed retry",
+        );
+        check(
+            "`parlor setup` does it",
+            "`parlor --home /srv/p setup` does it",
+        );
+        check("the parlor is closed", "the parlor is closed");
+        check("chmod 600 x", "chmod 600 x");
     }
 
     #[test]

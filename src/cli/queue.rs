@@ -8,13 +8,12 @@ use super::json::{Named, time};
 use super::names::Names;
 use super::operator::{self, odd_reply};
 use super::table::{Column, table};
-use super::{Failure, Outcome, data, data_json, meant_place, print};
+use super::{Failure, Outcome, data, data_json, database, meant_place, print, running_config};
 use crate::clock::now_ms;
-use crate::config::Secrets;
+use crate::commands::texts::words::duration;
 use crate::domain::SessionKey;
-use crate::home::{CheckedConfig, Home};
+use crate::home::Home;
 use crate::operations::{Ended, Listed, ListedStage, Reply, Request};
-use crate::storage::Db;
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -65,9 +64,9 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let Reply::Queue(listed) = operator::ask(&home, Request::Queue { place }).await? else {
         return Err(odd_reply());
     };
-    let config = CheckedConfig::load(&home, Secrets::WherePresent).ok();
+    let config = running_config::checked(&home).await.ok();
     let config = config.as_ref().map(|checked| &*checked.config);
-    let names = Names::load(&Db::open(&home.database()).await?, config).await?;
+    let names = Names::load(&database::open(&home.database()).await?, config).await?;
     let now = now_ms();
     let rows: Vec<Row> = listed.iter().map(|row| shown(row, &names, now)).collect();
     if json {
@@ -84,7 +83,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         Column::Words("STATE"),
         Column::Words("AGENT"),
         Column::Words("FOR"),
-        Column::Number("SECONDS"),
+        Column::Number("TIME"),
     ];
     let cells = rows.into_iter().map(|row| {
         [
@@ -92,7 +91,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
             state(row.state, row.paused),
             row.agent.map(|agent| agent.text()).unwrap_or_default(),
             row.by,
-            row.seconds.to_string(),
+            duration(row.seconds * 1000),
         ]
     });
     data(format_args!("{}", table(columns, cells.collect())));

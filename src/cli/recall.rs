@@ -1,4 +1,4 @@
-//! `parlor recall`: finds memories as an agent would, or the global memories alone.
+//! `parlor recall`: finds memories as an agent would, by default those that `parlor remember` saves.
 
 use std::str::FromStr;
 
@@ -13,13 +13,13 @@ use crate::home::Home;
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Id or name of the agent; without one, only global memories are searched
+    /// Id or name of the agent [default: the default agent]
     #[arg(long, short, value_name = "AGENT")]
     agent: Option<String>,
     #[command(flatten)]
     reader: ReaderArguments,
     /// Leave out global memories
-    #[arg(long, requires = "agent", conflicts_with = "global")]
+    #[arg(long, conflicts_with = "global")]
     private: bool,
     /// Only global memories
     #[arg(long)]
@@ -50,11 +50,10 @@ pub(super) struct Arguments {
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let rooms = Rooms::open(&home).await?;
     let query = arguments.query.join(" ");
-    let memory = arguments
-        .agent
-        .as_deref()
-        .map(|agent| rooms.memory(Some(agent)))
-        .transpose()?;
+    let memory = match arguments.global {
+        true => None,
+        false => Some(rooms.memory(arguments.agent.as_deref())?),
+    };
     let reader = rooms.reader(&arguments.reader);
     let filter = Filter {
         visibility: arguments.visibility.clone(),
@@ -69,13 +68,13 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
                 .search_private(&reader, &query, &filter, arguments.limit)
                 .await?,
         ),
-        Some(memory) if !arguments.global => (
+        Some(memory) => (
             Scope::Of(memory.agent(), &reader),
             memory
                 .search_narrowed(&reader, &query, &filter, arguments.limit)
                 .await?,
         ),
-        _ => (
+        None => (
             Scope::Global,
             rooms
                 .memories
@@ -93,7 +92,13 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         return data_json(&rooms.json_rows(&found).await?);
     }
     if found.is_empty() {
-        note(format_args!("No memory has any of these words."));
+        match &memory {
+            Some(memory) => note(format_args!(
+                "No memory of {} has any of these words.",
+                memory.agent().name
+            )),
+            None => note(format_args!("No global memory has any of these words.")),
+        }
     }
     for entry in &found {
         data(format_args!(

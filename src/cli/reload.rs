@@ -4,7 +4,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::operator::{self, odd_reply};
-use super::{Outcome, print};
+use super::{Failure, Outcome, print};
+use crate::domain::Platform;
 use crate::home::Home;
 use crate::operations::{Reloaded, Reply, Request};
 
@@ -23,7 +24,16 @@ pub(super) async fn run(home: Home, Arguments { json }: Arguments) -> Outcome {
         json,
         &json!({ "changed": done.changed, "reconnected": done.reconnected }),
         format_args!("{}", told(&done)),
-    )
+    )?;
+    let refused = done.refused.iter();
+    let refused: Vec<String> = refused
+        .map(|(platform, reason)| format!("{platform} does not take the new settings: {reason}"))
+        .collect();
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Failed(refused.join("\n"))
+            .hint("the gateway goes on without it, and tries again as soon as config.toml or a secret is changed and reloaded")),
+    }
 }
 
 fn told(done: &Reloaded) -> String {
@@ -34,7 +44,8 @@ fn told(done: &Reloaded) -> String {
     if !done.changed.is_empty() {
         told += &format!(" Changed: {}.", done.changed.join(", "));
     }
-    for platform in &done.reconnected {
+    let refuses = |platform: &&Platform| done.refused.iter().any(|(other, _)| other == *platform);
+    for platform in done.reconnected.iter().filter(|it| !refuses(it)) {
         told += &format!(" The connection to {platform} is made again.");
     }
     told

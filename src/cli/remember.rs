@@ -21,6 +21,9 @@ pub(super) struct Arguments {
     /// For every agent
     #[arg(long)]
     global: bool,
+    /// Who sees it, as one word: private or global
+    #[arg(long, value_name = "WHO", value_parser = visibility, conflicts_with_all = ["private", "global"])]
+    visibility: Option<Visibility>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -35,7 +38,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let visibility = match (arguments.private, arguments.global) {
         (true, _) => Some(Visibility::Private),
         (_, true) => Some(Visibility::Global),
-        _ => None,
+        _ => arguments.visibility,
     };
     let reader = Reader::operator(&[], None);
     let wrong_use = |error| Failure::WrongUse(format!("{error}"));
@@ -57,4 +60,12 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         memory.agent().label()
     ));
     Ok(())
+}
+
+/// At the terminal there is no person and no place to remember something for.
+fn visibility(text: &str) -> Result<Visibility, String> {
+    match text.parse() {
+        Ok(visibility @ (Visibility::Private | Visibility::Global)) => Ok(visibility),
+        _ => Err("use private or global".to_owned()),
+    }
 }

@@ -12,20 +12,19 @@ use serde_json::{Value, json};
 
 use super::json::Named;
 use super::names::Names;
-use super::truth::{self, Answered, Truth, a_role};
-use super::{Failure, Outcome, data, data_json, meant_place, print};
+use super::truth::{self, Answered, Truth};
+use super::{Failure, Outcome, data, data_json, database, meant_place, print, running_config};
 use crate::access::Role;
-use crate::agents::{AgentModels, Source};
 use crate::commands::texts::words;
 use crate::config::settings::Settings;
-use crate::config::{Config, ModelRef, Reasoning, Secrets};
+use crate::config::{Config, ModelRef};
 use crate::domain::{AgentId, DiscordId, Origin, PersonId, SessionKey};
 use crate::home::{CheckedConfig, Home};
 use crate::operations;
-use crate::operations::abilities::{Abilities, Asker, Cause, cause};
+use crate::operations::abilities::{Abilities, Asker};
 use crate::operations::house::person_of;
+use crate::operations::thinking::{Thinking, thinking};
 use crate::routing::{self, Explanation};
-use crate::storage::Db;
 
 #[derive(Subcommand)]
 pub(super) enum Verb {
@@ -35,8 +34,8 @@ pub(super) enum Verb {
 
 #[derive(Args)]
 pub(super) struct Explain {
-    /// Key of the place, as /whoami prints it, or its name, such as Garden or
-    /// Family/Garden
+    /// Name or key of the place, such as Garden, Family/Garden or the key that
+    /// /whoami prints
     #[arg(value_name = "PLACE")]
     key: String,
     /// Who writes, by id or name, where --as names a role
@@ -61,15 +60,18 @@ pub(super) struct Explain {
     /// The Discord category
     #[arg(long, value_name = "ID")]
     category: Option<u64>,
+    /// Show rules without a binding too, and tools, skills, memory and limits of
+    /// a turn
+    #[arg(long)]
+    all: bool,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
-    let checked =
-        truth::with_grants(&home, CheckedConfig::load(&home, Secrets::WherePresent)?).await?;
-    let json = arguments.json;
+    let checked = truth::with_grants(&home, running_config::checked(&home).await?).await?;
+    let (json, all) = (arguments.json, arguments.all);
     let known = names(&home, &checked.config).await?;
     let (role, person) = match asked_as(&known, arguments.role.as_deref())? {
         Some(As::Role(role)) => (Some(role), None),
@@ -88,7 +90,7 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let mut explanation = routing::explain(&checked.table, answer.resolved.pin.as_ref(), origin);
     explanation.route = answer.resolved.route.clone();
     explanation.is_silent = answer.silence.is_some();
-    let settings = super::config::settings(&home)?;
+    let settings = running_config::settings(&home).await?;
     let model = thinking(
         &checked.config,
         &explanation.route.agent,
@@ -113,15 +115,25 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     }
     print::wrapped(&format!("{}\n{}", truth.told, asked_for(&truth)));
     data(format_args!(""));
-    data(format_args!("{explanation}"));
+    let explanation = match all {
+        true => explanation,
+        false => explanation.in_short(),
+    };
+    let columns = print::width().map_or(usize::MAX, usize::from);
+    print::wrapped(&explanation.within(columns));
+    data(format_args!(""));
     if explanation.is_silent {
         data(format_args!("{}", would_have(&truth)));
     }
     data(format_args!(
         "{}",
-        model.iter().map(Thinking::to_string).collect::<String>()
+        model
+            .iter()
+            .map(|model| InWords(model).to_string())
+            .collect::<String>()
     ));
     match &abilities {
+        _ if !all => print::wrapped(MORE),
         Some(abilities) => print::wrapped(&abilities::told(abilities)),
         None => data(format_args!("{UNKNOWN_YET}")),
     }
@@ -150,7 +162,7 @@ async fn names(home: &Home, config: &Config) -> Result<Names, Failure> {
     if !home.database().exists() {
         return Ok(Names::default());
     }
-    let db = Db::open(&home.database()).await?;
+    let db = database::open(&home.database()).await?;
     Ok(Names::load(&db, Some(config)).await?)
 }
 
@@ -158,9 +170,16 @@ async fn names(home: &Home, config: &Config) -> Result<Names, Failure> {
 fn asked_for(truth: &Truth) -> String {
     let role = truth.standing.with(truth.answer.agent());
     if truth.origin.person.is_nobody() {
-        format!("Asked for {}; --as names a role or a person.", a_role(role))
+        format!(
+            "Asked for {}; --as names a role or a person.",
+            role.with_article()
+        )
     } else {
-        format!("Asked for {}, {}.", truth.person.text(), a_role(role))
+        format!(
+            "Asked for {}, {}.",
+            truth.person.text(),
+            role.with_article()
+        )
     }
 }
 
@@ -222,22 +241,9 @@ impl Explained {
     }
 }
 
-/// The model of the agent in this place.
-#[derive(Serialize)]
-struct Thinking {
-    model: String,
-    source: Source,
-    #[serde(skip)]
-    source_in_words: &'static str,
-    /// Chosen with /model, but not usable any more.
-    ignored: Option<String>,
-    fallback: Vec<String>,
-    temperature: Option<f64>,
-    max_tokens: Option<u32>,
-    reasoning: Option<&'static str>,
-    /// The setting behind the model; absent where it was chosen with /model.
-    because: Option<Cause>,
-}
+/// The rest would push the answer off the screen.
+const MORE: &str =
+    "--all adds every rule that was looked for, and tools, skills, memory and limits.";
 
 /// Said where nothing but the config is there.
 const UNKNOWN_YET: &str =
@@ -254,7 +260,7 @@ async fn abilities_of(
     if !home.database().exists() {
         return Ok(None);
     }
-    let db = Db::open(&home.database()).await?;
+    let db = database::open(&home.database()).await?;
     let (registry, _) = checked.registry(home, &db).await?;
     let Some(agent) = registry.get(agent) else {
         return Ok(None);
@@ -264,61 +270,41 @@ async fn abilities_of(
     Ok(Some(found))
 }
 
-fn thinking(
-    config: &Config,
-    agent: &AgentId,
-    wanted: Option<&ModelRef>,
-    settings: &Settings,
-) -> Option<Thinking> {
-    let spec = config.agents.iter().find(|spec| spec.id == *agent)?;
-    let models = AgentModels::of(config, spec);
-    let chosen = models.choose(wanted);
-    let behind = models.lineup(&chosen).split_off(1);
-    let because = match chosen.source {
-        Source::Override => None,
-        Source::Agent => cause(settings, &format!("agents.{agent}.model")),
-        Source::Default => cause(settings, "default_model"),
-    };
-    Some(Thinking {
-        because,
-        model: chosen.model.to_string(),
-        source: chosen.source,
-        source_in_words: words::source(&chosen),
-        ignored: chosen.ignored.map(|model| model.to_string()),
-        fallback: behind.iter().map(ModelRef::to_string).collect(),
-        temperature: models.settings.temperature,
-        max_tokens: models.settings.max_tokens,
-        reasoning: models.settings.reasoning.map(Reasoning::as_str),
-    })
-}
+/// The model for people.
+struct InWords<'a>(&'a Thinking);
 
-impl fmt::Display for Thinking {
+impl fmt::Display for InWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let origin = match &self.because {
-            Some(cause) if self.model != ModelRef::Demo.to_string() => abilities::origin(cause),
-            _ => self.source_in_words.to_owned(),
+        let thinking = self.0;
+        let is_demo = thinking.model == ModelRef::Demo.to_string();
+        let origin = match &thinking.because {
+            Some(cause) if !is_demo => abilities::origin(cause),
+            _ => words::source_of(thinking.source, is_demo).to_owned(),
         };
-        write!(f, "model: {} ({origin})", self.model)?;
+        write!(f, "model: {} ({origin})", thinking.model)?;
         let settings = [
             (
                 "not used",
-                self.ignored
+                thinking
+                    .ignored
                     .as_ref()
                     .map(|model| format!("{model}, chosen with /model but not there any more")),
             ),
             (
                 "fallback",
-                (!self.fallback.is_empty()).then(|| self.fallback.join(", ")),
+                (!thinking.fallback.is_empty()).then(|| thinking.fallback.join(", ")),
             ),
             (
                 "temperature",
-                self.temperature.map(|temperature| temperature.to_string()),
+                thinking
+                    .temperature
+                    .map(|temperature| temperature.to_string()),
             ),
             (
                 "max_tokens",
-                self.max_tokens.map(|tokens| tokens.to_string()),
+                thinking.max_tokens.map(|tokens| tokens.to_string()),
             ),
-            ("reasoning", self.reasoning.map(str::to_owned)),
+            ("reasoning", thinking.reasoning.map(str::to_owned)),
         ];
         settings
             .into_iter()

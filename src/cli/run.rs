@@ -3,11 +3,14 @@
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{Failure, Outcome, note};
+use super::{Failure, Outcome, note, print};
 use crate::admin::Admin;
 use crate::agents::ensure_home;
-use crate::gateway::{DRAIN, Gateway};
+use crate::figures::zone_name;
+use crate::gateway::{DRAIN, Gateway, Monitor};
 use crate::home::Home;
+use crate::operations::http_keys::{KeyReply, KeyRequest, LINK_LASTS};
+use crate::operations::{self, Reply, Request};
 use crate::{console, open_files, telemetry};
 
 /// The exit code after a second Ctrl-C, as of a program that the signal has ended.
@@ -39,20 +42,32 @@ enum Why {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
+    // First, because a signal nobody listens to ends the process.
+    let mut signals = Signals::new()?;
     console::open();
-    if ensure_home(home.path())?.is_some() {
+    let is_new = ensure_home(home.path())?.is_some();
+    if is_new {
         note(format_args!("{}", made(&home)));
     }
     if arguments.new_database {
         home.begin_anew()?;
     }
     open_files::warn_if_few();
-    let mut signals = Signals::new()?;
     // Asked now: a closed terminal is none any more.
     let has_terminal = telemetry::is_seen();
-    let gateway = Gateway::start(home).await?;
-    let admin = Admin::start(gateway.monitor());
+    let gateway = Gateway::start(home.clone()).await?;
+    let monitor = gateway.monitor();
+    let admin = Admin::start(monitor.clone());
     console::say(&up());
+    // A link is a key for a minute, so no log gets one, but for the first start of a home.
+    if (has_terminal || is_new) && monitor.snapshots().borrow().config.has_web() {
+        // The commands in it are typed in another terminal.
+        let invitation = print::to_type_on(&home, &invitation(&monitor).await);
+        match has_terminal {
+            true => console::show(&invitation),
+            false => console::say(&invitation),
+        }
+    }
     let why = loop {
         let why = tokio::select! {
             why = signals.next() => why,
@@ -70,7 +85,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         admin.stop().await;
     };
     tokio::select! {
-        () = stopped => {}
+        () = stopped => console::say("Stopped."),
         _ = signals.next() => {
             telemetry::say(STOPPED_AT_ONCE);
             std::process::exit(AT_ONCE);
@@ -109,11 +124,31 @@ fn made(home: &Home) -> String {
 
 fn up() -> String {
     format!(
-        "Parlor {} is up. Times are local (UTC{}); Ctrl-C stops.",
+        "Parlor {} is up. Times are local ({}); Ctrl-C stops.",
         env!("CARGO_PKG_VERSION"),
-        telemetry::zone()
+        zone_name(&telemetry::zone())
     )
 }
+
+/// The way into the web chat.
+async fn invitation(monitor: &Monitor) -> String {
+    let actor = operations::actor(nix::unistd::geteuid().as_raw());
+    let asked = Request::Key(KeyRequest::Link);
+    match monitor.operations().run(&actor, asked).await {
+        Ok(Reply::Key(KeyReply::Link { url })) => invited(&url),
+        Ok(_) => NO_LINK.to_owned(),
+        Err(refusal) => format!("{NO_LINK} {}", refusal.text),
+    }
+}
+
+fn invited(url: &str) -> String {
+    format!(
+        "Talk to your agents in the browser:\n  {url}\nThe link works once, for {} seconds; `parlor dashboard` gives another. `parlor chat` talks here.",
+        LINK_LASTS.as_secs()
+    )
+}
+
+const NO_LINK: &str = "The web chat cannot be opened yet; `parlor dashboard` tries again.";
 
 fn stopping(why: &Why, under_way: usize) -> String {
     let because = match why {

@@ -1,32 +1,37 @@
 //! `parlor security check`: tells where the house is more open than it may seem.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
-use super::{Failure, Outcome, data, data_json};
-use crate::config::Secrets;
+use super::{Failure, Outcome, data_json, database, print, running_config};
 use crate::doctor::security;
 use crate::home::exposure::{Exposure, Level};
 use crate::home::{CheckedConfig, Home};
-use crate::storage::Db;
 
-#[derive(Subcommand)]
-pub(super) enum Verb {
-    /// List what guests or other users of this machine can reach, with the
-    /// fix for each; exits with 1 if something needs a decision
-    Check {
-        /// Print the result as JSON
-        #[arg(long)]
-        json: bool,
-    },
+/// Without a verb, the house is checked.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
-pub(super) async fn run(home: Home, Verb::Check { json }: Verb) -> Outcome {
-    let checked = CheckedConfig::load(&home, Secrets::WherePresent)?;
+#[derive(Subcommand)]
+enum Verb {
+    /// List what guests or other users of this machine can reach, with the
+    /// fix for each; exits with 1 if something needs a decision
+    Check,
+}
+
+pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outcome {
+    let Verb::Check = verb.unwrap_or(Verb::Check);
+    let checked = running_config::checked(&home).await?;
     let found = look(&home, &checked).await?;
     if json {
         data_json(&found)?;
     } else {
-        data(format_args!("{}", in_words(&found)));
+        print::wrapped(&in_words(&found));
     }
     let serious = found.iter().filter(|found| found.level > Level::Note);
     match serious.count() {
@@ -57,7 +62,7 @@ async fn look(home: &Home, checked: &CheckedConfig) -> Result<Vec<Exposure>, Fai
     if !home.database().exists() {
         return Ok(security::look(home.path(), parts, None).await?);
     }
-    let db = Db::open(&home.database()).await?;
+    let db = database::open(&home.database()).await?;
     let (registry, _) = checked.registry(home, &db).await?;
     Ok(security::look(home.path(), parts, Some((&db, &registry))).await?)
 }

@@ -13,19 +13,21 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::json::Named;
-use super::meant_place::HOW;
+use super::meant_place;
 use super::operator::{self, odd_reply};
 use super::truth::{self, Answered, Truth};
-use super::{Failure, Outcome, data, data_json, data_json_text, note, print};
+use super::{
+    Failure, Outcome, data, data_json, data_json_text, database, note, print, running_config,
+};
 use crate::clock::now_ms;
-use crate::config::Secrets;
 use crate::domain::{Origin, Platform, SessionKey};
 use crate::home::{CheckedConfig, Home};
 use crate::operations::house::{House, person_of};
+use crate::operations::ignored_list;
 use crate::operations::session_list::{self, Wanted};
 use crate::operations::session_state::{self, SessionState};
 use crate::operations::transcripts::{self, Detail, Line};
-use crate::operations::{Reply, Request, finding_places, names};
+use crate::operations::{ForkOn, Reply, Request, finding_places, names};
 use crate::printable::{escape_json, printable};
 use crate::records::transcript::Extent;
 use crate::storage::Db;
@@ -76,7 +78,7 @@ struct List {
     /// Only places of this agent
     #[arg(long, short, value_name = "AGENT")]
     agent: Option<String>,
-    /// Only places of this platform: telegram, discord or local
+    /// Only places of this platform: telegram, discord, web or local
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     platform: Option<Platform>,
     /// Only places where this person talks: an id or a name
@@ -85,6 +87,9 @@ struct List {
     /// Only places used since then: 90m, 12h, 7d or a date
     #[arg(long, value_name = "WHEN", value_parser = moment_ago)]
     since: Option<i64>,
+    /// Places where messages were ignored, and why
+    #[arg(long, conflicts_with_all = ["agent", "person"])]
+    ignored: bool,
     /// At most so many, the latest first
     #[arg(long, value_name = "NUMBER", default_value_t = USUAL_LIST)]
     limit: usize,
@@ -150,7 +155,7 @@ struct Fork {
     /// Key or name of the place
     #[arg(value_name = "PLACE")]
     place: String,
-    /// A new place of the terminal, such as local:home:draft
+    /// A new place of the terminal or the web chat, such as local:home:draft
     #[arg(long, value_name = "PLACE")]
     to: Option<SessionKey>,
 }
@@ -179,7 +184,7 @@ pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outc
 
 fn platform(text: &str) -> Result<Platform, String> {
     text.parse()
-        .map_err(|()| "write telegram, discord or local".to_owned())
+        .map_err(|()| "write telegram, discord, web or local".to_owned())
 }
 
 /// A time in the past, in Unix milliseconds.
@@ -221,10 +226,11 @@ struct Shown<'a> {
 
 impl<'a> Open<'a> {
     async fn open(home: &'a Home, json: bool) -> Result<Self, Failure> {
-        let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
+        let checked = running_config::checked(home).await?;
         let checked = truth::with_grants(home, checked).await?;
-        let db = Db::open(&home.database()).await?;
+        let db = database::open(&home.database()).await?;
         let house = House::load(&db, checked.config.clone(), checked.table.clone()).await?;
+        let house = house.with_places(meant_place::ignored(home).await);
         Ok(Open {
             home,
             db,
@@ -235,6 +241,9 @@ impl<'a> Open<'a> {
     }
 
     async fn list(&self, arguments: List) -> Outcome {
+        if arguments.ignored {
+            return self.list_ignored(&arguments).await;
+        }
         let agent = match &arguments.agent {
             Some(word) => Some(self.agent(word).await?.id.clone()),
             None => None,
@@ -246,6 +255,7 @@ impl<'a> Open<'a> {
             person: person.map(|word| self.person(word)).transpose()?,
             since: arguments.since,
             limit: arguments.limit,
+            behind: None,
         };
         let house = self.house.clone();
         let list = move |connection: &rusqlite::Connection| {
@@ -259,6 +269,25 @@ impl<'a> Open<'a> {
         if page.has_more {
             note(format_args!(
                 "There are more; --limit shows more of them, --agent, --person and --since fewer."
+            ));
+        }
+        Ok(())
+    }
+
+    async fn list_ignored(&self, arguments: &List) -> Outcome {
+        let (house, platform) = (self.house.clone(), arguments.platform);
+        let (since, limit) = (arguments.since.unwrap_or(i64::MIN), arguments.limit);
+        let list = move |connection: &rusqlite::Connection| {
+            ignored_list::list(connection, &house, platform, since, limit)
+        };
+        let ignored = self.db.read(list).await?;
+        if self.json {
+            return data_json(&ignored);
+        }
+        data(format_args!("{}", words::ignored(&ignored)));
+        if !ignored.is_empty() {
+            note(format_args!(
+                "`parlor route explain PLACE` tells more; `parlor pin PLACE AGENT` gives a place to an agent and opens it."
             ));
         }
         Ok(())
@@ -297,6 +326,9 @@ impl<'a> Open<'a> {
             Format::Jsonl => escape_json(&words::json_lines(&lines)?),
         };
         let Some(path) = &arguments.out else {
+            if self.json {
+                return data_json(&lines);
+            }
             match arguments.format {
                 Format::Md => print::document(&text),
                 Format::Jsonl => data_json_text(text.trim_end()),
@@ -360,7 +392,8 @@ impl<'a> Open<'a> {
 
     async fn fork(&self, Fork { place, to }: Fork) -> Outcome {
         let from = self.place(&place).await?;
-        let asked = operator::ask(self.home, Request::Fork { from, to }).await?;
+        let on = ForkOn::Terminal;
+        let asked = operator::ask(self.home, Request::Fork { from, to, on }).await?;
         let Reply::Forked(forked) = asked else {
             return Err(odd_reply());
         };
@@ -454,7 +487,7 @@ impl<'a> Open<'a> {
         let find =
             move |connection: &rusqlite::Connection| finding_places::find(connection, &names, &own);
         let found = self.db.read(find).await?;
-        found.map_err(|error| Failure::WrongUse(error.to_string()).hint(HOW))
+        found.map_err(meant_place::not_meant)
     }
 
     fn person(&self, word: &str) -> Result<crate::domain::PersonId, Failure> {

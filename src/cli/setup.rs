@@ -11,12 +11,15 @@ use std::process::Command;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use super::import::Given;
 use super::operator::{Operator, odd_reply};
-use super::{Failure, Outcome, data_json, note};
+use super::{Failure, Outcome, data_json, meant_place, note};
 use crate::domain::{AgentId, PersonId, SessionKey};
 use crate::home::Home;
 use crate::operations::{Reply, Request};
-use crate::setup::{self, Keeper, Nobody, Part, PlatformWish, ServiceWish, Stop, Wishes};
+use crate::setup::{
+    self, AgentWish, ImportWish, Keeper, Nobody, Part, PlatformWish, ServiceWish, Stop, Wishes,
+};
 use terminal::AtTerminal;
 
 /// The exit code after Ctrl-C.
@@ -54,9 +57,27 @@ pub(super) struct Arguments {
     /// Owner, such as telegram:12345678; may be given several times
     #[arg(long = "owner", value_name = "PERSON", value_parser = person)]
     owners: Vec<PersonId>,
+    /// Name of a new agent; may be given several times
+    #[arg(long = "agent", value_name = "NAME")]
+    agents: Vec<String>,
+    /// Manner of a new agent, as NAME=TEXT
+    #[arg(long = "personality", value_name = "NAME=TEXT", requires = "agents", value_parser = of_name)]
+    personalities: Vec<(String, String)>,
+    /// Skills of a new agent, as NAME=SKILL,SKILL [default: all]
+    #[arg(long = "skills", value_name = "NAME=SKILLS", requires = "agents", value_parser = of_name)]
+    skills: Vec<(String, String)>,
     /// Place and its agent, as PLACE=AGENT; may be given several times
     #[arg(long = "bind", value_name = "PLACE=AGENT", value_parser = binding)]
     bindings: Vec<(SessionKey, AgentId)>,
+    /// Bring the agents of another system
+    #[arg(long, value_enum, value_name = "SYSTEM")]
+    import: Option<Given>,
+    /// Its folder, or an archive of it [default: where it is usually]
+    #[arg(long, value_name = "PATH", requires = "import")]
+    import_from: Option<PathBuf>,
+    /// Bring its tokens and keys too, into files of secrets/
+    #[arg(long, requires = "import")]
+    with_secrets: bool,
     /// Have systemd keep the gateway running
     #[arg(long, value_enum, value_name = "WHOSE")]
     service: Option<Service>,
@@ -91,24 +112,32 @@ enum Added {
     Discord,
     /// Places and their agents
     Places,
+    /// Agents of another system
+    Import,
     /// A unit of systemd
     Service,
 }
+
+const EMPTY_PLAN: &str = "Nothing would change: the plan follows the flags of setup, such as --model and --bind; `parlor help setup` lists them.";
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let (yes, plan) = (arguments.yes, arguments.plan);
     let wishes = wishes(arguments)?;
     if plan {
         let changes = setup::plan(&home, wishes).await.map_err(told)?;
+        if changes.is_empty() {
+            note(format_args!("{EMPTY_PLAN}"));
+        }
         return data_json(&json!({ "changes": changes }));
     }
     let ending = if yes {
         let mut nobody = Nobody {
             tell: |line: &str| note(format_args!("{line}")),
         };
-        setup::run(&home, wishes, &mut nobody).await
+        setup::run(&home, wishes, Vec::new(), &mut nobody).await
     } else if stdin().is_terminal() {
-        setup::run(&home, wishes, &mut AtTerminal::default()).await
+        let heard = meant_place::ignored(&home).await;
+        setup::run(&home, wishes, heard, &mut AtTerminal::default()).await
     } else {
         return Err(
             Failure::WrongUse("setup asks questions, and this is no terminal".into())
@@ -165,7 +194,14 @@ fn told(stop: Stop) -> Failure {
 }
 
 fn wishes(given: Arguments) -> Result<Wishes, Failure> {
+    let agents = new_agents(given.agents, &given.personalities, &given.skills)?;
     Ok(Wishes {
+        agents,
+        import: given.import.map(|system| ImportWish {
+            system: system.system(),
+            from: given.import_from,
+            with_secrets: given.with_secrets,
+        }),
         model: given.model,
         model_url: given.model_url,
         model_key: given.model_key_env.map(Keeper::Env),
@@ -190,9 +226,37 @@ fn wishes(given: Arguments) -> Result<Wishes, Failure> {
             Added::Telegram => Part::Telegram,
             Added::Discord => Part::Discord,
             Added::Places => Part::Places,
+            Added::Import => Part::Import,
             Added::Service => Part::Service,
         }),
     })
+}
+
+fn new_agents(
+    names: Vec<String>,
+    personalities: &[(String, String)],
+    skills: &[(String, String)],
+) -> Result<Vec<AgentWish>, Failure> {
+    let mut described = personalities.iter().chain(skills).map(|(name, _)| name);
+    if let Some(name) = described.find(|name| !names.contains(name)) {
+        return Err(Failure::WrongUse(format!(
+            "{name} is no new agent; name it with --agent too"
+        )));
+    }
+    let of = |all: &[(String, String)], name: &str| {
+        let mut own = all.iter().filter(|(of, _)| of == name);
+        own.next_back().map(|(_, text)| text.clone())
+    };
+    let listed = |text: String| {
+        let names = text.split(',').map(|name| name.trim().to_owned());
+        names.filter(|name| !name.is_empty()).collect()
+    };
+    let agents = names.into_iter().map(|name| AgentWish {
+        personality: of(personalities, &name),
+        skills: of(skills, &name).map(listed),
+        name,
+    });
+    Ok(agents.collect())
 }
 
 fn keeper(variable: Option<String>, file: Option<PathBuf>) -> Result<Option<Keeper>, Failure> {
@@ -204,6 +268,14 @@ fn keeper(variable: Option<String>, file: Option<PathBuf>) -> Result<Option<Keep
 fn person(text: &str) -> Result<PersonId, String> {
     let problem = "write it like telegram:12345678; @userinfobot tells your number";
     text.parse().map_err(|_| problem.to_owned())
+}
+
+/// `Night Desk=Calm, and awake.`
+fn of_name(text: &str) -> Result<(String, String), String> {
+    let (name, text) = text
+        .split_once('=')
+        .ok_or("write it like \"Night Desk=Calm, and awake.\"")?;
+    Ok((name.to_owned(), text.to_owned()))
 }
 
 /// `telegram:topic:-1001:7=rose`.

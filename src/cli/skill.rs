@@ -9,12 +9,10 @@ use serde_json::json;
 use super::agent::named;
 use super::json::Named;
 use super::table::{Column, table};
-use super::{Failure, Outcome, data, data_json, note};
+use super::{Failure, Outcome, data, data_json, database, note, running_config};
 use crate::agents::skills::{self, Entry, SkillOrigin};
 use crate::agents::{Agent, Registry, Skills};
-use crate::config::Secrets;
-use crate::home::{CheckedConfig, Home};
-use crate::storage::Db;
+use crate::home::Home;
 
 /// Without a verb, skills are listed.
 #[derive(Args)]
@@ -69,8 +67,8 @@ struct Row {
 }
 
 async fn list(home: &Home, agent: Option<&str>, json: bool) -> Outcome {
-    let checked = CheckedConfig::load(home, Secrets::WherePresent)?;
-    let db = Db::open(&home.database()).await?;
+    let checked = running_config::checked(home).await?;
+    let db = database::open(&home.database()).await?;
     let (registry, _) = checked.registry(home, &db).await?;
     let rows: Vec<Row> = chosen(&registry, agent)?
         .into_iter()

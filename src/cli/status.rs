@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::Local;
 use clap::Args;
 use serde::Serialize;
 
@@ -10,16 +11,20 @@ use super::names::Names;
 use super::operator::{Line, Operator, odd_reply};
 use super::table::{Column, table};
 use super::usage::LimitLine;
-use super::{Failure, Outcome, data, data_json, print};
-use crate::commands::texts::usage::against;
-use crate::config::{Config, Currency, Secrets};
-use crate::home::{CheckedConfig, Home};
+use super::{Failure, Outcome, data, data_json, database, print, running_config};
+use crate::answering::Obstacle;
+use crate::commands::texts::place::not_arrived;
+use crate::commands::texts::usage::{PRICE_UNKNOWN, against};
+use crate::commands::texts::words::grouped;
+use crate::config::{Config, Currency};
+use crate::delivery::held::{self, Held};
+use crate::domain::Platform;
+use crate::home::Home;
 use crate::operations::budgets::Holder;
 use crate::operations::{
     AgentState, Condition, Event, GatewayState, Link, Listed, ListedStage, PlatformState, Reply,
     Request, Status, Subject,
 };
-use crate::storage::Db;
 use crate::turn::budget::Span;
 
 #[derive(Args)]
@@ -53,6 +58,9 @@ pub(super) async fn run(home: Home, Arguments { watch, json }: Arguments) -> Out
     }
 }
 
+/// Places with answers that have not arrived, each on a line.
+const MOST_HELD: usize = 8;
+
 /// How long to wait before a gateway is looked for again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -80,9 +88,9 @@ struct Words {
 
 impl Words {
     async fn load(home: &Home) -> Result<Self, Failure> {
-        let checked = CheckedConfig::load(home, Secrets::WherePresent).ok();
+        let checked = running_config::checked(home).await.ok();
         let config: Option<&Config> = checked.as_ref().map(|checked| &*checked.config);
-        let db = Db::open(&home.database()).await?;
+        let db = database::open(&home.database()).await?;
         Ok(Words {
             names: Names::load(&db, config).await?,
             currency: config
@@ -100,24 +108,61 @@ impl Words {
         parts.extend(self.limits(status));
         parts.extend(status.paused.as_ref().map(paused));
         parts.push(self.work(status));
-        parts.extend(letters(status));
+        parts.extend(self.letters(status));
         parts.extend(self.errors(status));
         parts.join("\n\n")
     }
 
+    /// Answers that have not arrived, a line for each place.
+    fn letters(&self, status: &Status) -> Option<String> {
+        let held = status.held.iter();
+        let mut lines: Vec<String> = held
+            .flat_map(|(place, held)| {
+                let found = Obstacle::of_held(place, held.clone());
+                let told = found
+                    .into_iter()
+                    .filter_map(|found| not_arrived(&found, &Local));
+                let place = self.names.place(place).text();
+                told.map(move |told| format!("{place}: {told}."))
+            })
+            .collect();
+        let more = lines.len().saturating_sub(MOST_HELD);
+        lines.truncate(MOST_HELD);
+        if more > 0 {
+            lines.push(format!(
+                "Likewise in {more} more places; `parlor failed` has the list."
+            ));
+        }
+        if status.letters.kept > 0 {
+            let kept = match status.letters.kept {
+                1 => "1 message".to_owned(),
+                count => format!("{count} messages"),
+            };
+            lines.push(format!(
+                "Kept, because delivery is off in their place: {kept}."
+            ));
+        }
+        (!lines.is_empty()).then(|| print::to_type(&lines.join("\n")).into_owned())
+    }
+
     fn gateway(&self, home: &Home, gateway: &GatewayState, now: i64) -> String {
-        let mut lines = vec![format!(
-            "Parlor {} runs on {} (pid {}), for {}.",
-            gateway.version,
-            home.path().display(),
-            gateway.pid,
-            ago(now - gateway.started_at)
-        )];
+        let (home, since) = (home.path().display(), ago(now - gateway.started_at));
+        let mut lines = vec![match gateway.is_chat {
+            true => format!(
+                "A `parlor chat` is open on {home} (pid {}), for {since}. No gateway runs.",
+                gateway.pid
+            ),
+            false => format!(
+                "Parlor {} runs on {home} (pid {}), for {since}.",
+                gateway.version, gateway.pid
+            ),
+        }];
+        // The terminal of a chat is no connection to anybody.
+        let platforms = gateway.platforms.iter().filter(|_| !gateway.is_chat);
+        lines.extend(platforms.map(|platform| line_of(platform, now)));
+        lines.extend(dashboard(gateway));
         lines.extend(
-            gateway
-                .platforms
-                .iter()
-                .map(|platform| line_of(platform, now)),
+            (gateway.store.as_ref()).map(|trouble| format!("nothing can be stored: {trouble}")),
         );
         let config = &gateway.config;
         let read = moment(config.read_at);
@@ -136,14 +181,14 @@ impl Words {
         let columns = [
             Column::Words("AGENT"),
             Column::Words("STATE"),
-            Column::Words("TOKENS TODAY"),
+            Column::Number("TOKENS TODAY"),
             Column::Words("COST TODAY"),
             Column::Words("LAST ERROR"),
         ];
         let cells = agents.iter().map(|agent| {
             let tokens = of_most(
-                agent.tokens_today.to_string(),
-                agent.tokens_per_day.map(|most| most.to_string()),
+                grouped(agent.tokens_today),
+                agent.tokens_per_day.map(grouped),
             );
             let money = |money| Amount::of(money, &self.currency).text();
             let spent = match (agent.unpriced_today, agent.cost_today.0) {
@@ -200,14 +245,17 @@ impl Words {
             lines.push("Nothing is being answered.".to_owned());
         }
         let oldest = waiting().map(|work| work.since).min();
-        lines.push(match (waiting().count(), oldest) {
-            (0, _) | (_, None) => "No message waits.".to_owned(),
-            (1, Some(oldest)) => format!("1 message waits, for {}.", ago(status.at - oldest)),
-            (count, Some(oldest)) => format!(
+        let unsent = unsent(status);
+        lines.extend(match (waiting().count(), oldest) {
+            (0, _) | (_, None) if unsent.is_some() => None,
+            (0, _) | (_, None) => Some("No message waits.".to_owned()),
+            (1, Some(oldest)) => Some(format!("1 message waits, for {}.", ago(status.at - oldest))),
+            (count, Some(oldest)) => Some(format!(
                 "{count} messages wait, the oldest for {}.",
                 ago(status.at - oldest)
-            ),
+            )),
         });
+        lines.extend(unsent);
         lines.join("\n")
     }
 
@@ -240,21 +288,48 @@ impl Words {
             });
             format!("{}  {agent}{place}: {}", moment(error.at), error.reason)
         };
-        let lines: Vec<String> = status.errors.iter().map(line).collect();
+        let mut lines: Vec<String> = status.errors.iter().map(line).collect();
+        let more = status.more_errors();
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
         (!lines.is_empty())
             .then(|| format!("Without an answer, in the last day:\n{}", lines.join("\n")))
     }
 }
 
-/// A model was used whose price config.toml does not name.
-const PRICE_UNKNOWN: &str = "price unknown";
+/// Answers that wait to be sent. Beside a gateway, those with a reason have a line of their own.
+fn unsent(status: &Status) -> Option<String> {
+    let gateway = status.gateway.as_ref();
+    let has_gateway = gateway.is_some_and(|gateway| !gateway.is_chat);
+    let has_line = |held: &Held| held.paused_until.is_some() || held.trouble.is_some();
+    let held = status.held.iter().map(|(_, held)| held);
+    let number: i64 = held
+        .filter(|held| !(has_gateway && has_line(held)))
+        .map(|held| held.waiting)
+        .sum();
+    (number > 0).then(|| print::to_type(&held::unsent(number, has_gateway)).into_owned())
+}
 
 fn no_gateway(home: &Home) -> String {
-    format!("No gateway runs on {}.", home.path().display())
+    let start = print::to_type("`parlor run` starts one.");
+    format!("No gateway runs on {}. {start}", home.path().display())
 }
 
 fn line_of(platform: &PlatformState, now: i64) -> String {
-    let name = platform.platform;
+    let name = match platform.platform {
+        Platform::Telegram => "Telegram",
+        Platform::Discord => "Discord",
+        Platform::Local => "The terminal",
+        Platform::Web => "The web chat",
+    };
+    // Nobody connects these two, and they have no updates.
+    let is_ours = matches!(platform.platform, Platform::Local | Platform::Web);
+    match (is_ours, platform.state, &platform.reason) {
+        (true, Link::Connected, _) => return format!("{name} is ready"),
+        (true, Link::Down, Some(reason)) => return format!("{name} is off: {reason}"),
+        _ => {}
+    }
     let since = platform
         .since
         .map_or_else(String::new, |since| format!(" for {}", ago(now - since)));
@@ -271,9 +346,18 @@ fn line_of(platform: &PlatformState, now: i64) -> String {
     format!("{name} {state}; {update}")
 }
 
+/// A dashboard that is off. The web chat tells it where there is one.
+fn dashboard(gateway: &GatewayState) -> Option<String> {
+    let mut platforms = gateway.platforms.iter();
+    let has_web = platforms.any(|platform| platform.platform == Platform::Web);
+    let reason = gateway.listener.as_ref().filter(|_| !has_web)?;
+    Some(format!("The dashboard is off: {reason}"))
+}
+
 fn paused((since, by): &(i64, String)) -> String {
+    let resume = print::to_type("`parlor resume background` lets it go on.");
     format!(
-        "Background work is paused since {}, by {by}. `parlor resume background` lets it go on.",
+        "Background work is paused since {}, by {by}. {resume}",
         moment(*since)
     )
 }
@@ -286,33 +370,6 @@ fn state_of(agent: &AgentState) -> &'static str {
         (Condition::Well, false, 0) => "ready",
         (Condition::Well, false, _) => "busy",
     }
-}
-
-fn letters(status: &Status) -> Option<String> {
-    let counted = |count: i64| match count {
-        1 => "1 message".to_owned(),
-        count => format!("{count} messages"),
-    };
-    let slow = (status.letters.slow > 0).then(|| {
-        format!(
-            "{} could not be sent for more than a minute; still trying.",
-            counted(status.letters.slow)
-        )
-    });
-    let failed = (status.letters.failed > 0).then(|| {
-        format!(
-            "{} could not be delivered; `parlor failed` has the list.",
-            counted(status.letters.failed)
-        )
-    });
-    let kept = (status.letters.kept > 0).then(|| {
-        format!(
-            "Kept, because delivery is off in their place: {}.",
-            counted(status.letters.kept)
-        )
-    });
-    let lines: Vec<String> = slow.into_iter().chain(failed).chain(kept).collect();
-    (!lines.is_empty()).then(|| print::to_type(&lines.join("\n")).into_owned())
 }
 
 /// `5 of 100`.
@@ -344,6 +401,10 @@ struct Json<'a> {
     started_at: Option<String>,
     platforms: Vec<PlatformJson<'a>>,
     config: Option<ConfigJson<'a>>,
+    /// Why nothing can be stored now.
+    store: Option<&'a str>,
+    /// Why the dashboard and the web chat cannot be reached.
+    listener: Option<&'a str>,
     agents: Vec<AgentJson<'a>>,
     limits: Vec<LimitLine>,
     background_paused_since: Option<String>,
@@ -351,7 +412,22 @@ struct Json<'a> {
     waiting: Vec<WorkJson>,
     undelivered: i64,
     slow: i64,
+    /// What has not arrived, by place.
+    held: Vec<HeldJson<'a>>,
     errors: Vec<ErrorJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct HeldJson<'a> {
+    place: Named,
+    undelivered: i64,
+    /// Why the newest of them was given up.
+    reason: Option<&'a str>,
+    waiting: i64,
+    /// The platform asked for a pause until then.
+    paused_until: Option<String>,
+    /// Why the last try failed.
+    trouble: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -427,6 +503,8 @@ impl Words {
                 differs: gateway.config.differs,
                 problem: gateway.config.problem.as_deref(),
             }),
+            store: gateway.and_then(|gateway| gateway.store.as_deref()),
+            listener: gateway.and_then(|gateway| gateway.listener.as_deref()),
             agents: status
                 .agents
                 .iter()
@@ -440,8 +518,21 @@ impl Words {
             waiting: work(true),
             undelivered: status.letters.failed,
             slow: status.letters.slow,
+            held: self.held_json(status),
             errors: self.errors_json(status),
         }
+    }
+
+    fn held_json<'a>(&self, status: &'a Status) -> Vec<HeldJson<'a>> {
+        let held = status.held.iter().map(|(place, held)| HeldJson {
+            place: self.names.place(place),
+            undelivered: held.undelivered,
+            reason: held.reason.as_deref(),
+            waiting: held.waiting,
+            paused_until: held.paused_until.map(time),
+            trouble: held.trouble.as_deref(),
+        });
+        held.collect()
     }
 
     fn agent_json<'a>(&self, agent: &'a AgentState) -> AgentJson<'a> {
@@ -500,7 +591,7 @@ mod tests {
     use super::*;
     use crate::config::Money;
     use crate::domain::{AgentId, Platform};
-    use crate::operations::{ConfigState, Letters};
+    use crate::operations::{ConfigState, ErrorSeen, Letters};
 
     const NOW: i64 = 1_700_000_000_000;
 
@@ -530,6 +621,7 @@ mod tests {
             gateway: Some(GatewayState {
                 version: "0.1.0".to_owned(),
                 pid: 7,
+                is_chat: false,
                 started_at: NOW - 300_000,
                 platforms: vec![
                     PlatformState {
@@ -552,6 +644,8 @@ mod tests {
                     differs: false,
                     problem: None,
                 },
+                store: None,
+                listener: None,
             }),
             agents: vec![agent("rose", 1, Some(100)), agent("ada", 0, None)],
             limits: Vec::new(),
@@ -566,7 +660,26 @@ mod tests {
                 failed: 2,
                 kept: 1,
             },
+            held: vec![
+                (
+                    "telegram:topic:-1001:101".parse().unwrap(),
+                    Held {
+                        undelivered: 2,
+                        reason: Some("the topic is closed".into()),
+                        ..Held::default()
+                    },
+                ),
+                (
+                    "telegram:topic:-1001:102".parse().unwrap(),
+                    Held {
+                        waiting: 1,
+                        trouble: Some("no answer from Telegram".into()),
+                        ..Held::default()
+                    },
+                ),
+            ],
             errors: Vec::new(),
+            all_errors: 0,
         }
     }
 
@@ -584,8 +697,8 @@ mod tests {
         let parts: Vec<&str> = text.split("\n\n").collect();
         insta::assert_snapshot!(parts[0], @"
         Parlor 0.1.0 runs on /srv/parlor (pid 7), for 5 min.
-        telegram is connected for 4 min; last update 12 s ago
-        discord is down for 30 s: connection refused; no update yet
+        Telegram is connected for 4 min; last update 12 s ago
+        Discord is down for 30 s: connection refused; no update yet
         config.toml was read NOW
         ");
         assert!(
@@ -595,8 +708,30 @@ mod tests {
         insta::assert_snapshot!(parts[2..].join("\n"), @"
         rose answers in telegram:topic:-100:7 for 4 s.
         2 messages wait, the oldest for 2 s.
-        2 messages could not be delivered; `parlor failed` has the list.
+        telegram:topic:-1001:101: 2 answers could not be delivered: the topic is closed (an owner's `/retry` there or `parlor failed retry` sends them again).
+        telegram:topic:-1001:102: 1 answer waits to be sent: no answer from Telegram.
         Kept, because delivery is off in their place: 1 message.
+        ");
+    }
+
+    #[test]
+    fn answers_that_wait_to_be_sent_are_told() {
+        let mut known = status();
+        known.work.clear();
+        known.held[0].1.waiting = 1;
+        insta::assert_snapshot!(words().work(&known), @"
+        Nothing is being answered.
+        1 answer waits to be sent.
+        ");
+        known.gateway = None;
+        insta::assert_snapshot!(words().work(&known), @"
+        Nothing is being answered.
+        2 answers wait to be sent; they go out at the next `parlor run`.
+        ");
+        known.held.clear();
+        insta::assert_snapshot!(words().work(&known), @"
+        Nothing is being answered.
+        No message waits.
         ");
     }
 
@@ -607,7 +742,65 @@ mod tests {
         let gateway = known.gateway.as_mut().unwrap();
         gateway.platforms[1].state = Link::Connecting;
         assert!(!known.is_down());
+        let gateway = known.gateway.as_mut().unwrap();
+        gateway.store = Some("the disk is full".to_owned());
+        assert!(known.is_down());
+        let text = words().text(&Home::new("/srv/parlor"), &known);
+        assert!(
+            text.contains("nothing can be stored: the disk is full"),
+            "{text}"
+        );
         known.gateway = None;
         assert!(known.is_down());
+    }
+
+    #[test]
+    fn errors_that_are_not_shown_are_counted() {
+        let mut known = status();
+        known.errors.push(ErrorSeen {
+            at: NOW,
+            agent: None,
+            place: None,
+            reason: "no answer from openai".to_owned(),
+        });
+        known.all_errors = 1;
+        let told = |known: &Status| {
+            let told = words().errors(known).unwrap();
+            told.replace(&moment(NOW), "NOW")
+        };
+        insta::assert_snapshot!(told(&known), @"
+        Without an answer, in the last day:
+        NOW  an agent: no answer from openai
+        ");
+        known.all_errors = 15;
+        insta::assert_snapshot!(told(&known), @"
+        Without an answer, in the last day:
+        NOW  an agent: no answer from openai
+        and 14 more
+        ");
+    }
+
+    #[test]
+    fn a_listener_that_is_off_is_told_once() {
+        let mut known = status();
+        let gateway = known.gateway.as_mut().unwrap();
+        gateway.platforms.truncate(1);
+        gateway.listener = Some("port 7717 is taken by another program".to_owned());
+        assert!(known.is_down());
+        let first = |known: &Status| {
+            let text = words().text(&Home::new("/srv/parlor"), known);
+            let lines = text.lines().filter(|line| line.contains("7717"));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        insta::assert_snapshot!(first(&known), @"The dashboard is off: port 7717 is taken by another program");
+        let gateway = known.gateway.as_mut().unwrap();
+        gateway.platforms.push(PlatformState {
+            platform: Platform::Web,
+            state: Link::Down,
+            since: None,
+            last_update_at: None,
+            reason: gateway.listener.clone(),
+        });
+        insta::assert_snapshot!(first(&known), @"The web chat is off: port 7717 is taken by another program");
     }
 }

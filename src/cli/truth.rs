@@ -2,28 +2,36 @@
 //! show`. Asks the functions that the gateway asks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use chrono::Local;
 use rusqlite::Connection;
 use serde::Serialize;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Failure;
+use super::database;
 use super::json::{Named, time};
 use super::names::Names;
+use super::operator::{Called, Line};
 use crate::access::{Role, Standing, people};
-use crate::agents::{AgentModels, agent_rows, shown_name};
-use crate::answering::{Answer, Faltering, Question, Silence, over_at, who_answers};
+use crate::agents::{AgentModels, agent_rows};
+use crate::answering::{Answer, Faltering, Obstacle, Question, Silence, over_at, who_answers};
+use crate::channels::discord::levels;
 use crate::clock::now_ms;
-use crate::commands::texts::place::{self, Reader, Wording};
-use crate::commands::texts::words;
+use crate::commands::tell_operator;
 use crate::config::{Config, ModelRef};
-use crate::domain::{AgentId, Origin};
-use crate::home::{CheckedConfig, Home};
+use crate::domain::{Origin, Platform};
+use crate::home::{CheckedConfig, Home, LockError};
+use crate::operations::present::{Asked, Present};
+use crate::operations::{Reply, Request};
 use crate::records::agent_pauses;
 use crate::records::model_overrides;
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::{FromChat, Visit, names, pins};
-use crate::storage::Db;
+
+/// A gateway that works tells at once what it knows.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Who answers a person in a place.
 pub(super) struct Truth {
@@ -58,7 +66,7 @@ pub(super) async fn truth(
     let answer = who_answers(question);
     let answer = at_present(home, config, answer, visit, stored.model.as_ref()).await?;
     let person = stored.names.person(&origin.person);
-    let told = tell(config, &answer, visit, &person);
+    let told = tell_operator(config, &answer, visit, &stored.names);
     Ok(Truth {
         answer,
         told,
@@ -78,7 +86,7 @@ pub(super) async fn with_grants(
     if !home.database().exists() {
         return Ok(checked);
     }
-    let db = Db::open(&home.database()).await?;
+    let db = database::open(&home.database()).await?;
     Ok(checked.with_grants(&db).await?)
 }
 
@@ -103,46 +111,107 @@ async fn at_present(
         visit.origin.person.clone(),
         visit.standing.with(&agent),
     );
-    let (db, config) = (Db::open(&home.database()).await?, config.clone());
+    let asked = Asked {
+        place: visit.origin.key.clone(),
+        person: (!person.is_nobody()).then(|| person.clone()),
+        role,
+        agent: agent.clone(),
+        lineup: lineup.clone(),
+        needs_mention: answer.needs_mention,
+    };
+    let (db, config) = (database::open(&home.database()).await?, config.clone());
+    let place = visit.origin.key.clone();
     let read = move |connection: &Connection| {
-        let faltering = Faltering::as_told(connection, &lineup)?;
-        let Some(uid) = agent_rows::uid_of(connection, &agent)? else {
-            return Ok((None, None, faltering));
+        let now = now_ms();
+        let uid = agent_rows::uid_of(connection, &agent)?;
+        let (pause, over) = match uid {
+            Some(uid) => (
+                agent_pauses::of(connection, uid)?,
+                over_at(connection, &config, (uid, limits), &person, role, now)?,
+            ),
+            None => (None, None),
         };
-        let over = over_at(connection, &config, (uid, limits), &person, role, now_ms())?;
-        Ok((agent_pauses::of(connection, uid)?, over, faltering))
+        let stored = Present {
+            over,
+            faltering: Faltering::as_told(connection, &lineup)?,
+            obstacles: Obstacle::stored(connection, &place)?,
+        };
+        let door = people::at_the_door(connection, &person, now)?;
+        Ok((pause, door, stored))
     };
-    let (pause, over, faltering) = db.read(read).await?;
-    let answer = answer.unless_paused(pause).within(over);
-    Ok(answer.with_models(faltering))
+    let (pause, door, mut present) = db.read(read).await?;
+    match Live::of(home, asked).await {
+        Live::Gateway(live) => {
+            let Present {
+                over,
+                faltering,
+                obstacles,
+            } = *live;
+            present.obstacles.extend(obstacles);
+            (present.over, present.faltering) = (over, faltering);
+        }
+        Live::NoGateway => present.obstacles.push(Obstacle::NoGateway),
+        Live::Frozen(pid) => present.obstacles.push(Obstacle::Frozen { pid }),
+        Live::Unknown => {}
+    }
+    let answer = answer.at_the_door(door).unless_paused(pause);
+    let answer = answer.within(present.over).with_models(present.faltering);
+    Ok(answer.behind(present.obstacles))
 }
 
-fn tell(config: &Config, answer: &Answer, visit: Visit<'_>, person: &Named) -> String {
-    let origin = visit.origin;
-    let name = |id: &AgentId| {
-        let spec = config.agents.iter().find(|spec| spec.id == *id);
-        spec.map_or_else(|| id.to_string(), shown_name)
-    };
-    let about = if origin.person.is_nobody() {
-        a_role(visit.standing.role())
-    } else {
-        person.text()
-    };
-    let place = Named::new(&origin.key, words::name(origin));
-    let wording = Wording {
-        here: format!("in {}", place.text()),
-        this: format!("this {}", words::kind(&origin.key)),
-        reader: Reader::Operator { about: &about },
-        label: &name,
-        name: &name,
-    };
-    place::tell(answer, &wording, &Local)
+/// What a running gateway says about a place.
+enum Live {
+    Gateway(Box<Present>),
+    NoGateway,
+    /// It runs as this process and does not answer.
+    Frozen(String),
+    /// It is another Parlor, or the place needs none.
+    Unknown,
 }
 
-/// `an owner`.
-pub(super) fn a_role(role: Role) -> String {
-    let article = if role >= Role::Admin { "an" } else { "a" };
-    format!("{article} {role}")
+impl Live {
+    async fn of(home: &Home, asked: Asked) -> Self {
+        // `parlor chat` answers at the terminal by itself.
+        if asked
+            .place
+            .platform()
+            .is_none_or(|it| it == Platform::Local)
+        {
+            return Live::Unknown;
+        }
+        let mut line = match Live::call(home).await {
+            Ok(Called::Line(line)) => line,
+            Ok(Called::Nobody) if !home.is_running() => return Live::NoGateway,
+            Ok(Called::Nobody | Called::Silence) => return Live::silent(home),
+            Err(_) => return Live::Unknown,
+        };
+        let asked = line.ask(Request::Present(Box::new(asked)));
+        match timeout(PATIENCE, asked).await {
+            Ok(Ok(Ok(Reply::Present(Some(present))))) => Live::Gateway(present),
+            Ok(_) => Live::Unknown,
+            Err(_) => Live::silent(home),
+        }
+    }
+
+    /// A gateway that has just begun is waited for.
+    async fn call(home: &Home) -> Result<Called, Failure> {
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            match Line::call(home).await? {
+                Called::Nobody if home.is_running() && Instant::now() < patience => {
+                    sleep(LOOK_AGAIN).await;
+                }
+                called => return Ok(called),
+            }
+        }
+    }
+
+    fn silent(home: &Home) -> Self {
+        match home.held() {
+            LockError::Held { pid, .. } => Live::Frozen(pid),
+            _ => Live::Unknown,
+        }
+    }
 }
 
 /// Who answers, or why nobody, for programs.
@@ -155,6 +224,8 @@ pub(super) struct Answered {
     needs_mention: bool,
     /// Absent: the model answered when it was last asked.
     model_trouble: Option<ModelTrouble>,
+    /// What keeps answers from the place at present, the strongest first.
+    obstacles: Vec<&'static str>,
     text: String,
 }
 
@@ -182,23 +253,31 @@ impl ModelTrouble {
 impl Truth {
     pub(super) fn answered(&self) -> Answered {
         let answer = &self.answer;
-        let silence = answer.silence.as_ref().map(|silence| match silence {
-            Silence::PlaceClosed => "place_closed",
-            Silence::NotLetIn => "not_let_in",
-            Silence::PrivateChatsClosed => "private_chats_closed",
-            Silence::NotAddressed => "not_addressed",
-            Silence::NotForYou(_) => "not_for_you",
-            Silence::Paused(_) => "paused",
-            Silence::OverBudget(_) => "over_budget",
-        });
+        let silence = answer.silence.as_ref().map(Silence::as_str);
         let agent = silence.is_none().then(|| self.names.agent(answer.agent()));
         Answered {
             agent,
             silence,
             needs_mention: answer.needs_mention,
             model_trouble: answer.faltering.as_ref().map(ModelTrouble::of),
+            obstacles: answer.obstacles.iter().map(kind).collect(),
             text: self.told.clone(),
         }
+    }
+}
+
+fn kind(obstacle: &Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::NoGateway => "no_gateway",
+        Obstacle::Frozen { .. } => "frozen",
+        Obstacle::NotStored { .. } => "not_stored",
+        Obstacle::Disconnected { .. } => "disconnected",
+        Obstacle::Barred { .. } => "barred",
+        Obstacle::TooFast { .. } => "too_fast",
+        Obstacle::AskedToWait { .. } => "asked_to_wait",
+        Obstacle::NotSent { .. } => "not_sent",
+        Obstacle::Undelivered { .. } => "undelivered",
+        Obstacle::PrivacyMode => "privacy_mode",
     }
 }
 
@@ -222,8 +301,9 @@ async fn stored(home: &Home, config: &Arc<Config>, origin: &mut Origin) -> Resul
             model: None,
         });
     }
-    let db = Db::open(&home.database()).await?;
+    let db = database::open(&home.database()).await?;
     Aliases::new(db.read(aliases::load).await?).follow(origin);
+    db.read(levels::all).await?.complete(origin);
     let names = Names::load(&db, Some(config)).await?;
     let (key, person, config) = (origin.key.clone(), origin.person.clone(), config.clone());
     let read = db.read(move |connection| {

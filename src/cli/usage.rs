@@ -6,15 +6,16 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::json::{Amount, Named, decimal, decimals};
+use super::json::{Amount, Named, decimal};
 use super::names::Names;
 use super::table::{Column, table};
-use super::{Failure, Outcome, data, data_json};
+use super::{Failure, Outcome, data, data_json, database, running_config};
 use crate::clock::now_ms;
-use crate::commands::texts::usage::against;
-use crate::config::{Config, Currency, Money, Secrets};
+use crate::commands::texts::usage::{self as texts, against};
+use crate::config::{Config, Currency};
 use crate::domain::AgentId;
-use crate::home::{CheckedConfig, Home};
+use crate::figures::grouped;
+use crate::home::Home;
 use crate::operations::budgets::{self, Account, Holder};
 use crate::records::ledger::{self, By, Period, UsageLine};
 use crate::storage::Db;
@@ -53,9 +54,9 @@ fn first_day(text: &str) -> Result<NaiveDate, String> {
 }
 
 pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
-    let db = Db::open(&home.database()).await?;
+    let db = database::open(&home.database()).await?;
     // Costs are told even if the config has problems.
-    let config = CheckedConfig::load(&home, Secrets::WherePresent).ok();
+    let config = running_config::checked(&home).await.ok();
     let config = config.as_ref().map(|checked| &*checked.config);
     let since = arguments.first_day();
     let kinds = arguments.kinds();
@@ -144,7 +145,10 @@ struct Numbers {
     input_tokens: u64,
     cached_tokens: u64,
     output_tokens: u64,
+    /// Of models with a price.
     cost: Option<Amount>,
+    /// Tokens of models without a price, which the cost leaves out.
+    unpriced_tokens: u64,
 }
 
 #[derive(Serialize)]
@@ -181,6 +185,7 @@ impl Usage {
             cached_tokens: line.usage.cached_tokens,
             output_tokens: line.usage.output_tokens,
             cost: line.cost.map(|cost| Amount::of(cost, &self.currency)),
+            unpriced_tokens: line.unpriced_tokens,
         }
     }
 
@@ -217,11 +222,11 @@ impl Usage {
 
     fn as_csv(&self) -> String {
         let mut text =
-            "by,id,name,turns,input_tokens,cached_tokens,output_tokens,cost,currency".to_owned();
+            "by,id,name,turns,input_tokens,cached_tokens,output_tokens,cost,currency,unpriced_tokens".to_owned();
         for (by, lines) in &self.lists {
             for line in lines {
                 let named = self.named(*by, &line.name);
-                let cost = line.cost.map(|cost| decimal(cost, decimals(cost)));
+                let cost = line.cost.map(decimal);
                 let cells = [
                     by.as_str().to_owned(),
                     named.id,
@@ -232,6 +237,7 @@ impl Usage {
                     line.usage.output_tokens.to_string(),
                     cost.clone().unwrap_or_default(),
                     cost.map(|_| self.currency.to_string()).unwrap_or_default(),
+                    line.unpriced_tokens.to_string(),
                 ];
                 text.push('\n');
                 text.push_str(&cells.map(|cell| quoted(&cell)).join(","));
@@ -249,10 +255,8 @@ impl Usage {
         if total == UsageLine::default() {
             return format!("{}: nothing was used.{limits}", self.when());
         }
-        let cost = total.cost.map_or_else(
-            || ", cost unknown".to_owned(),
-            |cost| format!(", {}", cost.in_currency(&self.currency)),
-        );
+        let cost = texts::cost(&total, &self.currency);
+        let cost = cost.map_or_else(String::new, |cost| format!(", {cost}"));
         let turns = match total.turns {
             1 => "1 turn".to_owned(),
             turns => format!("{} turns", grouped(turns)),
@@ -267,7 +271,7 @@ impl Usage {
             text.push_str(&self.one_table(*by, lines));
         }
         text.push_str(&limits);
-        if total.cost.is_none() {
+        if total.unpriced_tokens > 0 {
             text.push_str("\n\n");
             text.push_str(NO_PRICES);
         }
@@ -283,6 +287,20 @@ impl Usage {
         }
     }
 
+    /// Short, for the remark below the tables tells the rest.
+    fn cost_in_table(&self, line: &UsageLine) -> String {
+        let known = line
+            .cost
+            .filter(|cost| cost.0 > 0 || line.unpriced_tokens == 0);
+        let known = known.map(|cost| cost.in_currency(&self.currency));
+        match (known, line.unpriced_tokens) {
+            (None, 0) => "-".to_owned(),
+            (None, _) => texts::PRICE_UNKNOWN.to_owned(),
+            (Some(known), 0) => known,
+            (Some(known), _) => format!("{known} and more"),
+        }
+    }
+
     fn one_table(&self, by: By, lines: &[UsageLine]) -> String {
         let title = match by {
             By::Agent => "AGENT",
@@ -290,10 +308,6 @@ impl Usage {
             By::Person => "PERSON",
             By::Model => "MODEL",
         };
-        // All amounts of a column have the same decimals, so that their points are in one line.
-        let costs = lines.iter().filter_map(|line| line.cost);
-        let places = costs.map(decimals).max().unwrap_or(2);
-        let cost = |cost: Money| format!("{} {}", decimal(cost, places), self.currency);
         let row = |line: &UsageLine| {
             [
                 self.named(by, &line.name).text(),
@@ -301,7 +315,7 @@ impl Usage {
                 grouped(line.usage.input_tokens),
                 grouped(line.usage.cached_tokens),
                 grouped(line.usage.output_tokens),
-                line.cost.map_or_else(|| "-".to_owned(), cost),
+                self.cost_in_table(line),
             ]
         };
         let columns = [
@@ -340,8 +354,7 @@ fn holder(account: &Account) -> String {
     }
 }
 
-const NO_PRICES: &str =
-    "For costs, add prices to config.toml: [providers.<name>.prices], per million tokens.";
+const NO_PRICES: &str = "Models without a price in config.toml were used, so costs leave them out. Prices go to [providers.<name>.prices], per million tokens.";
 
 /// A cell as RFC 4180 has it. A spreadsheet must not take a name for a formula.
 fn quoted(cell: &str) -> String {
@@ -354,19 +367,6 @@ fn quoted(cell: &str) -> String {
     } else {
         cell
     }
-}
-
-/// `1234567` as `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.char_indices() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! `/retry 161`, the button under a failed answer: has the message answered once more, for the person
-//! who asked.
+//! `/retry 161`, the button under a failed answer: has the message answered once more, for its
+//! author.
 
 use super::{CommandError, Context, Effect, Outcome};
 use crate::access::people;

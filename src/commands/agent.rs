@@ -1,4 +1,4 @@
-//! `/agent`: shows and switches the agent of a place, opens a place and closes it.
+//! `/agent`: shows and switches the agent of a place, opens and closes a place.
 
 use super::parse::AgentWish;
 use super::texts::agent::{self as texts, Borrows};
@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use crate::access::{NotForYou, Role};
 use crate::agents::Agent;
-use crate::answering::{Answer, Silence};
+use crate::answering::{Answer, Question, Silence, who_answers};
 use crate::clock::now_ms;
 use crate::config::Groups;
 use crate::domain::{AgentId, UserError};
@@ -46,8 +46,8 @@ async fn show(context: &Context<'_>) -> Result<String, StoreError> {
     Ok(hint.map_or_else(|| told.clone(), |hint| format!("{told}\n{hint}")))
 }
 
-/// Who answers, and for owners and admins every rule on the way. The rules name other people and
-/// places.
+/// Tells the agent that answers, and to owners and admins every rule on the way. The rules name
+/// other people and places.
 async fn why(context: &Context<'_>) -> Result<String, StoreError> {
     if let Some(closed) = context.closed {
         return Ok(super::not_for_you(context, closed).to_string());
@@ -58,7 +58,8 @@ async fn why(context: &Context<'_>) -> Result<String, StoreError> {
         return Ok(format!("{told}\n{}", steering_texts::WHY_IN_SHORT));
     }
     let (table, origin) = (&context.snapshot.table, &context.inbound.origin);
-    let mut walk = routing::explain(table, answer.resolved.pin.as_ref(), origin);
+    let walk = routing::explain(table, answer.resolved.pin.as_ref(), origin);
+    let mut walk = walk.in_short();
     walk.is_silent = answer.silence.is_some();
     Ok(steering_texts::why(&told, &walk.to_string()))
 }
@@ -73,7 +74,7 @@ async fn switch_for(context: &Context<'_>, to: &str, ms: i64) -> Result<Outcome,
         let told = not_yours(context, closed, agent, Borrows::Once);
         return Err(UserError::new(told).into());
     }
-    if !context.is_open {
+    if !is_open_later(context) {
         return Err(UserError::new(texts::not_for_a_while(&truth::this(context))).into());
     }
     let now = now_ms();
@@ -122,22 +123,10 @@ async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, 
         .registry
         .find(to)
         .ok_or_else(|| unknown(context, to))?;
-    refuse_where_closed(context, agent)?;
-    let already = match context.pin {
-        // A turn may be using up the pin right now, so the wish is written anew.
-        Some(pin) if pin.once || pin.until.is_some() => false,
-        Some(pin) => pin.agent == agent.id && context.is_open,
-        None => once && context.route.agent == agent.id && context.is_open,
-    };
-    if already {
-        let answer = truth::now(context).await?;
-        let already = match &answer.silence {
-            Some(Silence::Paused(_)) => truth::tell(context, &answer),
-            _ => texts::already(&agent.label()),
-        };
-        let already = Outcome::say(already);
-        return Ok(already.after_press(context, || agents::choices(context)));
+    if has_place(context, agent) {
+        return already(context, agent).await;
     }
+    refuse_where_closed(context, agent)?;
     let pin = Pin {
         agent: agent.id.clone(),
         once,
@@ -149,7 +138,8 @@ async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, 
     if !once {
         refuse_taking(context, agent).await?;
     }
-    let opens = (!context.is_open && !once && truth::may_open(context)).then(|| opened(context));
+    let opens = !is_open_later(context) && !once && truth::may_open(context);
+    let opens = opens.then(|| opened(context));
     let reply = switched(context, agent, &pin, opens.as_ref()).await?;
     let handoff = (agent.id != context.route.agent).then(|| handoff(context, agent));
     let effect = Effect::Pin {
@@ -162,6 +152,38 @@ async fn switch(context: &Context<'_>, to: &str, once: bool) -> Result<Outcome, 
     Ok(Outcome::of(reply, effect).after_press(context, || {
         agents::choices_besides(context, Some(&agent.id), true)
     }))
+}
+
+/// Whether the agent answers the person here, with no end in sight.
+fn has_place(context: &Context<'_>, agent: &Agent) -> bool {
+    let is_lasting = match context.pin {
+        // A turn may be using up the pin right now, so the wish is written anew.
+        Some(pin) => !pin.once && pin.until.is_none(),
+        None => true,
+    };
+    let answers = context.is_open && context.closed.is_none();
+    is_lasting && answers && context.route.agent == agent.id
+}
+
+async fn already(context: &Context<'_>, agent: &Agent) -> Result<Outcome, CommandError> {
+    let answer = truth::now(context).await?;
+    let told = match &answer.silence {
+        Some(Silence::Paused(_)) => truth::tell(context, &answer),
+        _ => texts::already(&agent.label()),
+    };
+    Ok(Outcome::say(told).after_press(context, || agents::choices(context)))
+}
+
+/// Whether the place is open beyond the next message. A pin for a single message opens a place for
+/// this message only.
+fn is_open_later(context: &Context<'_>) -> bool {
+    let settings = FromChat {
+        pin: context.pin.filter(|pin| !pin.once).cloned(),
+        ..truth::from_chat(context)
+    };
+    let table = &context.snapshot.table;
+    let question = Question::said_to_the_bot(table, context.visit(), settings);
+    who_answers(question).is_open
 }
 
 fn opened(context: &Context<'_>) -> Opened {
@@ -186,7 +208,7 @@ async fn switched(
         texts::Whose::Everybodys
     };
     let told = match (pin.once, opens) {
-        (true, _) => texts::once(&label, (!context.is_open).then_some(this.as_str())),
+        (true, _) => texts::once(&label, (!is_open_later(context)).then_some(this.as_str())),
         (false, Some(_)) => texts::opened(&label, whose, &this),
         (false, None) => texts::switched(&label, whose, &this),
     };
@@ -240,7 +262,7 @@ async fn reset(context: &Context<'_>) -> Result<Outcome, CommandError> {
     }))
 }
 
-/// The pin that counts once this one is gone.
+/// The pin that counts once this pin is gone.
 async fn beneath(context: &Context<'_>, pin: &Pin) -> Result<Option<Pin>, StoreError> {
     let (place, pin) = (context.inbound.origin.key.clone(), pin.clone());
     let read = move |connection: &Connection| pins::beneath(connection, &place, &pin);
@@ -257,7 +279,7 @@ fn reset_told(context: &Context<'_>, answer: &Answer) -> String {
     with_way_to_close(context, told, answer)
 }
 
-/// Only the way of people who may go it.
+/// Adds the command that closes the place, for people with the right to close.
 fn with_way_to_close(context: &Context<'_>, told: String, answer: &Answer) -> String {
     let may_close = truth::may_open(context)
         && context.opened.is_some()
@@ -307,8 +329,8 @@ pub(super) fn is_locked(context: &Context<'_>) -> bool {
     context.route.locked && context.role < Role::Admin
 }
 
-/// A reset to an agent that is not for everybody would close a shared place to some of its people,
-/// and only admins and owners close places. A person's own switch is theirs to undo.
+/// A reset to an agent with a limited `who` would close a shared place to some of its people, and
+/// only admins and owners close places. A person's own switch is theirs to undo.
 fn refuse_reset(
     context: &Context<'_>,
     pin: &Pin,
@@ -320,9 +342,10 @@ fn refuse_reset(
     }
     if let Some(closed) = may_not_take(context) {
         let label = truth::label(context, &pin.agent);
-        return Err(UserError::new(texts::reset_is_not_yours(&label, &closed)));
+        let closed = (&closed, is_for_reader(context, &closed));
+        return Err(UserError::new(texts::reset_is_not_yours(&label, closed)));
     }
-    // A pin in force was checked for everybody in its place.
+    // A pin in force was checked for all people of its place.
     let closes = then.resolved.pin.is_none() && !is_for_everybody(context, &agent.id);
     match closes {
         true => Err(UserError::new(texts::reset_would_close(&agent.label()))),
@@ -349,8 +372,8 @@ fn is_own(context: &Context<'_>, pin: &Pin) -> bool {
     people.is_same(&pin.set_by, &context.inbound.origin.person)
 }
 
-/// Set when the person could not give the place back to the agent that answers there now. Only
-/// people who could may take a shared place from it for good, besides owners and admins.
+/// Set when the person could not give the place back to its present agent. Apart from owners and
+/// admins, only people who could do so may take a shared place from the agent for good.
 pub(super) fn may_not_take(context: &Context<'_>) -> Option<NotForYou> {
     let is_free = !context.inbound.origin.key.is_shared()
         || truth::may_open(context)
@@ -364,8 +387,8 @@ pub(super) fn may_not_take(context: &Context<'_>) -> Option<NotForYou> {
     }
 }
 
-/// Refuses to take a shared place from its agent for good, to people who could not give it back. A
-/// pin for a while or for one message has its lasting agent beneath.
+/// Refuses to take a shared place from its agent for good, to people who could not give the place
+/// back. A pin for a while or for a single message has its lasting agent beneath.
 async fn refuse_taking(context: &Context<'_>, to: &Agent) -> Result<(), CommandError> {
     let key = &context.inbound.origin.key;
     if !key.is_shared() || truth::may_open(context) {
@@ -400,15 +423,25 @@ async fn refuse_taking(context: &Context<'_>, to: &Agent) -> Result<(), CommandE
 
 fn not_yours(context: &Context<'_>, closed: &NotForYou, to: &Agent, borrows: Borrows) -> String {
     let (label, this) = (truth::label(context, &closed.agent), truth::this(context));
+    let closed = (closed, is_for_reader(context, closed));
     texts::not_yours_to_take(&label, &this, closed, &to.id, borrows)
 }
 
-/// Nobody fetches an agent that is closed to them, or to others who can write in the place.
+/// Whether an agent that is closed to others in the place is open to the person.
+fn is_for_reader(context: &Context<'_>, closed: &NotForYou) -> bool {
+    let table = &context.snapshot.table;
+    table.may_call(&closed.agent, context.visit()).is_ok()
+}
+
+/// Refuses to fetch an agent that is closed to the person, or to others who can write in the place.
 fn refuse_where_closed(context: &Context<'_>, agent: &Agent) -> Result<(), UserError> {
     let (table, visit) = (&context.snapshot.table, context.visit());
     let Err(closed) = table.may_switch(&agent.id, visit) else {
         return Ok(());
     };
+    if has_place(context, agent) {
+        return Err(UserError::new(texts::already(&agent.label())));
+    }
     if table.may_call(&agent.id, visit).is_err() {
         return Err(super::not_for_you(context, &closed));
     }

@@ -10,7 +10,7 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
     let answer = truth::now(context).await?;
     let mut lines = Vec::new();
     for agent in context.usable_agents() {
-        // A paused agent has the place all the same: messages wait for it.
+        // A paused agent has the place all the same: its messages wait.
         let has_place = matches!(answer.silence, None | Some(Silence::Paused(_)));
         let is_here = has_place && agent.id == *answer.agent();
         let falters = truth::faltering(context, agent).await?;
@@ -48,7 +48,8 @@ pub(super) fn choices(context: &Context<'_>) -> Vec<Choice> {
     choices_besides(context, here, context.pin.is_some())
 }
 
-/// The same for a place that `here` answers in, if anybody.
+/// Choices for the agents a person can switch to, but for `here`, and the way back from a pin if
+/// `is_switched`.
 pub(super) fn choices_besides(
     context: &Context<'_>,
     here: Option<&AgentId>,

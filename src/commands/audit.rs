@@ -4,11 +4,12 @@ use chrono::Local;
 use rusqlite::Connection;
 
 use super::parse::AuditWish;
-use super::texts::steering as texts;
+use super::texts::audit as texts;
 use super::{CommandError, Context, Outcome};
 use crate::access::Role;
 use crate::channels::Choice;
 use crate::domain::UserError;
+use crate::operations::names::Names;
 use crate::records::audit::{self, Wanted};
 
 /// Entries of a page.
@@ -18,7 +19,7 @@ const MOST: u32 = 100;
 
 pub(super) async fn run(wish: AuditWish, context: &Context<'_>) -> Result<Outcome, CommandError> {
     if context.standing.role() < Role::Admin {
-        return Err(UserError::new(texts::AUDIT_NEEDS_ADMIN).into());
+        return Err(UserError::new(texts::NEEDS_ADMIN).into());
     }
     let (count, before) = match wish {
         AuditWish::Latest(count) => (count.unwrap_or(PAGE).clamp(1, MOST), None),
@@ -32,7 +33,7 @@ pub(super) async fn run(wish: AuditWish, context: &Context<'_>) -> Result<Outcom
         before,
         ..Wanted::default()
     };
-    // One more tells whether there are older ones.
+    // An entry beyond the wanted number tells whether older entries exist.
     let read = move |connection: &Connection| audit::latest(connection, &wanted, count + 1);
     let mut entries = context.services.db.read(read).await?;
     let has_more = entries.len() > count as usize;
@@ -41,7 +42,8 @@ pub(super) async fn run(wish: AuditWish, context: &Context<'_>) -> Result<Outcom
         label: texts::OLDER.to_owned(),
         command: format!("/audit before {}", last.id),
     });
-    let told = texts::audit(&entries, here.is_some(), &Local);
+    let names = Names::load(&context.services.db, Some(&context.snapshot.config)).await?;
+    let told = texts::audit(&entries, here.is_some(), &Local, &names);
     let outcome = Outcome::say(told).offering(older.into_iter().collect());
     Ok(match wish {
         AuditWish::Before(_) => outcome.in_place(),

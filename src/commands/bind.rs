@@ -1,11 +1,16 @@
-//! `/bind` and `/unbind`: an owner writes the agent of a place into config.toml, and takes it out.
+//! `/bind` and `/unbind`: an owner writes the agent of a place into config.toml, or takes the agent
+//! out.
 
 use super::texts::{steering as texts, words};
 use super::{CommandError, Context, Effect, Outcome, agent, truth};
-use crate::access::Role;
-use crate::domain::{SessionKey, UserError};
+use crate::access::{Role, Standing};
+use crate::answering::{Question, who_answers};
+use crate::channels::local::person_of;
+use crate::config::Report;
+use crate::domain::{Origin, SessionKey, UserError};
 use crate::home::Reload;
 use crate::records::audit::Actor;
+use crate::routing::{FromChat, Visit};
 use crate::tenants::{self, Bound, Site, TenantError};
 
 pub(super) async fn bind(word: &str, context: &Context<'_>) -> Result<Outcome, CommandError> {
@@ -15,7 +20,7 @@ pub(super) async fn bind(word: &str, context: &Context<'_>) -> Result<Outcome, C
     let (place, this) = (key(context), this(context));
     let bound = tenants::bind(&site(context), &place, &agent.id).await;
     let label = agent.label();
-    match bound.map_err(refused)? {
+    match bound.map_err(|error| refused(context, &error))? {
         None => Ok(Outcome::of(
             texts::bound_already(&label, &this),
             Effect::Bind {
@@ -39,14 +44,47 @@ pub(super) async fn unbind(context: &Context<'_>) -> Result<Outcome, CommandErro
     refuse_others(context)?;
     let (place, this) = (key(context), this(context));
     let unbound = tenants::unbind(&site(context), &place).await;
-    let Some(Bound { before, line }) = unbound.map_err(refused)? else {
+    let unbound = unbound.map_err(|error| refused(context, &error))?;
+    let Some(Bound { before, line }) = unbound else {
         return Err(UserError::new(texts::not_bound(&this, &place)).into());
     };
     reload(context, "/unbind").await?;
     let label = before.as_ref().map(|before| truth::label(context, before));
-    let reply = texts::unbound(&label.unwrap_or_default(), &this, line);
+    let snapshot = context.services.snapshots.current();
+    let now = Context {
+        snapshot: &snapshot,
+        ..*context
+    };
+    let answer = truth::now(&now).await?;
+    let then = truth::tell(&now, &answer);
+    let mut reply = texts::unbound(&label.unwrap_or_default(), &this, line, &then);
+    if answer.is_open && !is_open_for_others(&now, &place) {
+        reply.push(' ');
+        reply.push_str(&texts::closed_for_others(&this));
+    }
     let after = None;
     Ok(Outcome::of(reply, Effect::Unbind { before, after }))
+}
+
+/// Whether a stranger would be answered in the place. Where each member of a group has a
+/// conversation of their own, `/agent` opens the group for the member who wrote it only.
+fn is_open_for_others(context: &Context<'_>, place: &SessionKey) -> bool {
+    if !truth::is_members_own(context) {
+        return true;
+    }
+    let origin = Origin {
+        key: place.clone(),
+        person: person_of(place),
+        roles: Vec::new(),
+        ..context.inbound.origin.clone()
+    };
+    let visit = Visit {
+        origin: &origin,
+        standing: &Standing::GUEST,
+        ..context.visit()
+    };
+    let table = &context.snapshot.table;
+    who_answers(Question::said_to_the_bot(table, visit, FromChat::default())).is_open
 }
 
 fn refuse_others(context: &Context<'_>) -> Result<(), UserError> {
@@ -80,18 +118,32 @@ fn site(context: &Context<'_>) -> Site {
 async fn reload(context: &Context<'_>, command: &str) -> Result<(), UserError> {
     let (person, name) = (&context.inbound.origin.person, &context.inbound.person_name);
     let handle = &context.services.reload;
+    let is_private = context.inbound.origin.key.is_private();
     match handle.ask_by(person, name, command).await {
+        Some(Reload::Refused(_)) if !is_private => Err(UserError::new(texts::BROKEN_SINCE)),
         Some(Reload::Refused(problem)) => Err(UserError::new(texts::not_taken_in(&problem))),
         _ => Ok(()),
     }
 }
 
-fn refused(error: TenantError) -> UserError {
-    let problem = match &error {
-        TenantError::Problems(report) | TenantError::Broken(report) => {
-            report.render_problems(false).trim_end().to_owned()
+/// Where others read along, neither paths nor lines of config.toml are shown.
+fn refused(context: &Context<'_>, error: &TenantError) -> UserError {
+    let is_private = context.inbound.origin.key.is_private();
+    UserError::new(match error {
+        TenantError::Broken(_) | TenantError::Load(_) if !is_private => {
+            texts::BROKEN_BEFORE.to_owned()
         }
-        other => other.to_string(),
-    };
-    UserError::new(texts::not_written(&problem))
+        TenantError::Problems(report) if !is_private => texts::not_written(&in_short(report)),
+        TenantError::Problems(report) | TenantError::Broken(report) => {
+            texts::not_written(report.render_problems(false).trim_end())
+        }
+        other => texts::not_written(&other.to_string()),
+    })
+}
+
+/// The problems of a report, a line each.
+fn in_short(report: &Report) -> String {
+    let problems = report.problems.iter();
+    let lines: Vec<&str> = problems.map(|problem| problem.message.as_str()).collect();
+    lines.join("\n")
 }

@@ -28,7 +28,7 @@ pub(super) async fn run(wish: DeliverWish, context: &Context<'_>) -> Result<Outc
         }
         (DeliverWish::Show | DeliverWish::On, None) => Outcome::say(texts::is_on(&this)),
         (DeliverWish::Show | DeliverWish::Off, Some(off)) => {
-            let since = texts::is_off(off, &this, &chrono::Local);
+            let since = texts::is_off(off, &this, texts::UNTIL_SWITCHED, &chrono::Local);
             Outcome::say(format!("{since} {}", texts::kept(kept(context).await?)))
         }
     })

@@ -1,5 +1,5 @@
-//! `/doctor`: what is wrong with the house, for owners. A quick look: the next message waits behind
-//! it, so models and platforms are not asked anew.
+//! `/doctor`: the problems of the house, for owners. A quick look: the next message waits behind
+//! the command, so models and platforms are not asked anew.
 
 use super::texts::doctor as texts;
 use super::{CommandError, Context, Outcome};

@@ -1,13 +1,13 @@
-//! The texts of the first minute: for guests who write for the first time, for the owners and
-//! admins who let them in, and for `/start`. Markdown.
+//! The texts of the first minute: for guests with their first message, for the owners and admins
+//! who let them in, and for `/start`. Markdown.
 
 use crate::access::people::{Acquaintance, Decided, Decision};
 use crate::channels::{Choice, escaped};
 
-/// Who was asked to let a guest in.
+/// The people asked to let a guest in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// An owner or admin has a message about it.
+    /// An owner or admin has a message about the guest.
     Owners,
     /// The bot cannot write to any owner, or has told them enough for now.
     Nobody,
@@ -15,12 +15,12 @@ pub(crate) enum Asked {
     NoOwnerYet(HomeFolder),
 }
 
-/// The home folder as a command finds it.
+/// The home folder from the view of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HomeFolder {
     /// Without being told.
     Usual,
-    /// With `--home`.
+    /// The folder was named with `--home`.
     Named,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn still_waiting(asked: Asked) -> &'static str {
     }
 }
 
-/// To a guest who was turned away and uses a command whose answer the platform waits for.
+/// To a guest who was turned away and uses a slash command, whose answer the platform waits for.
 pub(crate) const STAYS_PRIVATE: &str = "This bot is private.";
 
 /// To an owner or admin, with the buttons of [`decisions`].
@@ -112,12 +112,12 @@ pub(crate) fn welcome(name: &str, decision: Decision, agent: Option<&str>, first
 /// To a guest who was turned away, once.
 pub(crate) fn turned_away(name: &str) -> String {
     format!(
-        "Sorry, {}. This bot stays private, and nothing you wrote was kept.",
+        "Sorry, {}. This bot stays private, and your message here was not kept.",
         escaped(name)
     )
 }
 
-/// What became of a guest, in place of [`wants_in`] and in reply to a late press.
+/// The decision about a guest, in place of [`wants_in`] and in reply to a late press.
 pub(crate) fn decided(decided: &Decided) -> String {
     let (who, id) = (who(&decided.known), &decided.known.person);
     let by = decided
@@ -128,7 +128,9 @@ pub(crate) fn decided(decided: &Decided) -> String {
         Decision::LetIn => format!("{who} is in, let in by {by}. `/unpair {id}` takes it back."),
         Decision::MadeOwner => format!("{who} is in, and was made an owner by {by}."),
         Decision::TurnedAway => {
-            format!("{who} was turned away by {by}. They can ask again tomorrow.")
+            format!(
+                "{who} was turned away by {by}. They can ask again tomorrow; an owner's `/people role {id} member` lets them in now."
+            )
         }
         Decision::RanOut => format!(
             "{who} wanted in, and nobody decided within the hour. They get a new code by writing again."
@@ -146,9 +148,9 @@ pub(crate) fn shown(guest: &Acquaintance, code: &str) -> String {
 
 pub(crate) const NO_SUCH_CODE: &str = "No such code is open. A code is valid for one hour; the person gets a new one by writing to the bot again.";
 
-/// Who listens in a place, for `/start`.
+/// The agent that listens in a place, for `/start`.
 pub(crate) enum Listening {
-    /// To everything said there.
+    /// The agent listens to everything said there.
     Always(String),
     WhenMentioned(String),
     /// The agent is closed to the person; the text says which agents are not.
@@ -239,7 +241,7 @@ mod tests {
         You're in, Dave. ☕ Main listens here: just write.
         You're in, Dave.
         You're in, Dave, and this bot is yours. ☕ Main listens here: just write.
-        Sorry, Dave. This bot stays private, and nothing you wrote was kept.
+        Sorry, Dave. This bot stays private, and your message here was not kept.
         ");
     }
 
@@ -276,7 +278,7 @@ mod tests {
         Dave (`telegram:14`) has this code. Nobody is let in yet: `/pair HHM9LW2A yes` does it, `/pair HHM9LW2A no` turns them away.
         Dave (`telegram:14`) is in, let in by Alice. `/unpair telegram:14` takes it back.
         Dave (`telegram:14`) is in, and was made an owner by Alice.
-        Dave (`telegram:14`) was turned away by Alice. They can ask again tomorrow.
+        Dave (`telegram:14`) was turned away by Alice. They can ask again tomorrow; an owner's `/people role telegram:14 member` lets them in now.
         Dave (`telegram:14`) wanted in, and nobody decided within the hour. They get a new code by writing again.
         ");
     }

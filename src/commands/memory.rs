@@ -3,6 +3,7 @@
 
 use super::texts::memory as texts;
 use super::{CommandError, Context, Outcome};
+use crate::access::Role;
 use crate::agents::{Memory, Reader};
 use crate::domain::UserError;
 
@@ -15,7 +16,10 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
     let stats = memory.stats(&reader).await?;
     let newest = memory.newest(&reader, NEWEST).await?;
     let label = memory.agent().label();
-    Ok(Outcome::say(texts::overview(&label, &stats, &newest)))
+    let may_forget = reader.role() > Role::Guest || reader.is_private();
+    Ok(Outcome::say(texts::overview(
+        &label, &stats, &newest, may_forget,
+    )))
 }
 
 /// The memory of this place's agent.

@@ -10,10 +10,12 @@ mod agents;
 mod allow;
 mod audit;
 mod bind;
+mod dashboard;
 mod deliver;
 mod doctor;
 pub(crate) mod first_minute;
 mod forget;
+mod jobs;
 mod memory;
 mod model;
 mod pair;
@@ -32,6 +34,7 @@ mod status;
 mod steering;
 mod stop;
 pub(crate) mod texts;
+mod trace;
 mod truth;
 mod usage;
 mod whoami;
@@ -46,13 +49,14 @@ use crate::access::people::{self as paired, Decider, Decision};
 use crate::access::{NotForYou, Role, Standing};
 use crate::agents::memory::{Forgetting, Saving};
 use crate::agents::{Agent, Memories, Source};
-use crate::channels::Choice;
+use crate::channels::{AppButton, Choice};
 use crate::config::ModelRef;
 use crate::delivery::undelivered::{self, Undelivered, When};
 use crate::domain::{AgentId, AgentUid, Inbound, PersonId, SessionKey, UserError};
 use crate::home::{ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
 use crate::operations::budgets::Raise;
+use crate::operations::jobs::{JobChange, write_change};
 use crate::operations::people::Plan;
 use crate::operations::{self, Operations, places, work};
 use crate::records::audit::{self as audit_rows, Action, Actor, Change};
@@ -62,8 +66,9 @@ use crate::routing::{DeliveryOff, Opened, Pin, Route, Visit, delivery_off, openi
 use crate::storage::{Db, StoreError};
 use crate::tenants::{Steering, steer};
 
-pub(crate) use parse::{AgentWish, Command, ModelWish, Parsed, QueueWish, Which, parse};
+pub(crate) use parse::{AgentWish, Command, HelpWish, ModelWish, Parsed, QueueWish, Which, parse};
 pub use specs::{Argument, Audience, Group, Offers, SPECS, Spec};
+pub(crate) use truth::tell_operator;
 
 /// The services of commands.
 pub struct CommandServices {
@@ -127,9 +132,13 @@ pub(crate) struct Outcome {
     pub reply: String,
     /// Fitting commands, for platforms with buttons.
     pub choices: Vec<Choice>,
+    /// A page to open, for platforms with such buttons.
+    pub app: Option<AppButton>,
     pub effect: Effect,
     /// The reply to a pressed button replaces the message with the button.
     pub is_in_place: bool,
+    /// The reply is about the guest with this code, and is changed after the decision.
+    pub code: Option<String>,
 }
 
 /// A place changes hands.
@@ -137,7 +146,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Handoff {
     pub from: AgentId,
     pub to: AgentId,
-    /// The role of the person behind it.
+    /// The role of the person behind the handoff.
     pub role: Role,
 }
 
@@ -220,6 +229,13 @@ pub(crate) enum Effect {
     Raise(Box<Raise>),
     Pause(Work),
     Resume(Work),
+    /// Pauses, resumes or removes a job.
+    Job {
+        id: i64,
+        agent: AgentId,
+        name: String,
+        change: JobChange,
+    },
 }
 
 impl Outcome {
@@ -231,13 +247,23 @@ impl Outcome {
         Outcome {
             reply: reply.into(),
             choices: Vec::new(),
+            app: None,
             effect,
             is_in_place: false,
+            code: None,
         }
     }
 
     fn offering(self, choices: Vec<Choice>) -> Self {
         Outcome { choices, ..self }
+    }
+
+    /// The reply is about the guest with this code.
+    fn about_guest(self, code: String) -> Self {
+        Outcome {
+            code: Some(code),
+            ..self
+        }
     }
 
     /// Replaces the message whose button was pressed.
@@ -248,9 +274,9 @@ impl Outcome {
         }
     }
 
-    /// After a press, the message with the button shows what has become of it, with the choices
-    /// that are left. Where others read along, it names the person. A written command is answered
-    /// as ever.
+    /// After a press, the message with the button is changed to the outcome and the remaining
+    /// choices. Where others read along, the message names the person. A written command gets a
+    /// usual reply.
     fn after_press(self, context: &Context<'_>, left: impl FnOnce() -> Vec<Choice>) -> Self {
         let inbound = context.inbound;
         if inbound.extras.pressed.is_none() {
@@ -290,7 +316,13 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Status => Ok(Outcome::say(status::run(context).await?)),
         Command::Usage(period) => Ok(Outcome::say(usage::run(period, context).await?)),
         Command::Start => Ok(Outcome::say(start::run(context))),
-        Command::Help => Ok(Outcome::say(texts::help::help(context.standing.role()))),
+        Command::Help(wish) => {
+            let role = context.standing.role();
+            Ok(Outcome::say(match wish {
+                HelpWish::InShort => texts::help::in_short(role),
+                HelpWish::All => texts::help::all(role),
+            }))
+        }
         Command::Pair(wish) => pair::run(wish, context).await,
         Command::Unpair(person) => pair::revoke(person, context).await,
         Command::Bind(word) => bind::bind(&word, context).await,
@@ -301,6 +333,9 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Pause(work) => pause::pause(work, context).await,
         Command::Resume(work) => pause::resume(work, context).await,
         Command::Doctor => doctor::run(context).await,
+        Command::Jobs(wish) => jobs::run(wish, context).await,
+        Command::Trace => trace::run(context).await,
+        Command::Dashboard => dashboard::run(context),
         Command::Skills => Ok(Outcome::say(skills::run(context).await)),
         Command::Reload => reload::run(context).await,
         Command::Retry => retry::run(context).await,
@@ -312,7 +347,7 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
     }
 }
 
-/// Tells a person that an agent is closed to them, and which agents are open.
+/// Tells a person about an agent that is closed to them, and the open agents.
 pub(crate) fn not_for_you(context: &Context<'_>, closed: &NotForYou) -> UserError {
     let open: Vec<String> = context
         .usable_agents()
@@ -324,7 +359,7 @@ pub(crate) fn not_for_you(context: &Context<'_>, closed: &NotForYou) -> UserErro
 }
 
 impl Effect {
-    /// Whether the effect changes what is remembered with the place's pin.
+    /// Whether the effect changes the settings of a place that are cached with its pin.
     pub(crate) fn changes_pin(&self) -> bool {
         matches!(
             self,
@@ -343,7 +378,7 @@ impl Effect {
         matches!(self, Effect::PinUntil { .. })
     }
 
-    /// An agent that is steered.
+    /// The steering in this effect, and its agent.
     pub(crate) fn steered(&self) -> Option<(Steering, AgentUid)> {
         match self {
             Effect::Steer {
@@ -374,6 +409,11 @@ impl Effect {
     /// Whether words leave the database for good.
     pub(crate) fn forgets(&self) -> bool {
         matches!(self, Effect::Forget { .. })
+    }
+
+    /// Whether jobs are others now.
+    pub(crate) fn changes_jobs(&self) -> bool {
+        matches!(self, Effect::Job { .. })
     }
 
     /// Inbox rows of turns to end now.
@@ -414,10 +454,10 @@ impl Effect {
         inbound: &Inbound,
         now: i64,
     ) -> rusqlite::Result<()> {
-        let place = &inbound.origin.key;
+        let (place, actor) = (&inbound.origin.key, Actor::of(inbound));
         self.changes(place)
             .iter()
-            .try_for_each(|change| audit_rows::note(tx, &Actor::of(inbound), change, now))?;
+            .try_for_each(|change| audit_rows::note(tx, &actor, change, now))?;
         match self {
             Effect::Nothing => Ok(()),
             Effect::Pin {
@@ -447,7 +487,7 @@ impl Effect {
                 steering,
                 agent,
                 id,
-            } => steer(tx, *steering, (*agent, id), &Actor::of(inbound), now).map(drop),
+            } => steer(tx, *steering, (*agent, id), &actor, now).map(drop),
             Effect::Unpin { pin, handoff } => {
                 pins::remove(tx, place, pin)?;
                 note_handoff(tx, inbound, handoff.as_ref(), now)
@@ -464,9 +504,7 @@ impl Effect {
             Effect::Decide { code, decision } => decide(tx, inbound, code, *decision, now),
             Effect::Revoke { person, .. } => paired::revoke(tx, person).map(drop),
             Effect::CallOff(ids) => work::call_off(tx, place, ids, now),
-            Effect::Retry(rows) => {
-                operations::resend(tx, &Actor::of(inbound), rows, When::Now, now)
-            }
+            Effect::Retry(rows) => operations::resend(tx, &actor, rows, When::Now, now),
             Effect::Again(ids) => {
                 inbox::reopen(tx, ids)?;
                 // The next end of the turn writes the question again.
@@ -477,16 +515,22 @@ impl Effect {
                 agent,
                 id,
                 forgetting,
-            } => operations::forget(tx, &Actor::of(inbound), (agent, *id), forgetting, now),
+            } => operations::forget(tx, &actor, (agent, *id), forgetting, now),
             Effect::DeliveryOff(off) => delivery_off::set(tx, place, off),
             Effect::DeliveryOn => {
                 delivery_off::clear(tx, place)?;
                 undelivered::release(tx, place, now)
             }
-            Effect::ChangePerson(plan) => plan.write(tx, &Actor::of(inbound), now),
-            Effect::Raise(raise) => raise.write(tx, &Actor::of(inbound), now),
-            Effect::Pause(work) => pauses::pause(tx, *work, &Actor::of(inbound), now).map(drop),
-            Effect::Resume(work) => pauses::resume(tx, *work, &Actor::of(inbound), now).map(drop),
+            Effect::ChangePerson(plan) => plan.write(tx, &actor, now),
+            Effect::Raise(raise) => raise.write(tx, &actor, now),
+            Effect::Pause(work) => pauses::pause(tx, *work, &actor, now).map(drop),
+            Effect::Resume(work) => pauses::resume(tx, *work, &actor, now).map(drop),
+            Effect::Job {
+                id,
+                agent,
+                name,
+                change,
+            } => write_change(tx, &actor, (*id, agent, name), *change, now).map(drop),
         }
     }
 }
@@ -503,10 +547,12 @@ fn decide(
         id: inbound.origin.person.to_string(),
         name: inbound.person_name.clone(),
     };
-    if let Some(known) = paired::decide(tx, code, decision, &by, now)?
-        && decision.lets_in()
-    {
-        let change = Change::new(Action::Pair).about(known.person);
+    if let Some(known) = paired::decide(tx, code, decision, &by, now)? {
+        let action = match decision.lets_in() {
+            true => Action::Pair,
+            false => Action::TurnAway,
+        };
+        let change = Change::new(action).about(known.person);
         let change = match decision {
             Decision::MadeOwner => change.to(Role::Owner),
             _ => change,
@@ -562,7 +608,7 @@ impl Effect {
                     Some(after) => change.to(after),
                     None => change,
                 };
-                // A binding that was there already is no change.
+                // A binding that existed before is no change.
                 let is_change = before.is_some() || after.is_some();
                 is_change.then_some(change).into_iter().collect()
             }

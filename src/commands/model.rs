@@ -35,7 +35,7 @@ pub(super) async fn run(wish: ModelWish, context: &Context<'_>) -> Result<Outcom
     match wish {
         ModelWish::Show => {
             let (model, source) = (words::model_used(&chosen.model), words::source(&chosen));
-            let here = texts::model_here(&agent.label(), &model, source);
+            let here = texts::model_here(&agent.label(), &model, Some(source));
             let text = format!("{here}\n{}", advice(agent, &chosen));
             Ok(Outcome::say(with_ignored(text, &chosen)).offering(choices(agent, &chosen)))
         }
@@ -98,7 +98,7 @@ fn refuse_where_locked(context: &Context<'_>) -> Result<(), UserError> {
     }
 }
 
-/// A usable model by its name, in any case, or by its mark.
+/// A usable model by its name, in upper or lower case, or by its mark.
 fn find<'a>(agent: &'a Agent, word: &str) -> Result<&'a ModelRef, UserError> {
     let usable = &agent.models.usable;
     if let Some(mark) = word.strip_prefix('#') {
@@ -107,10 +107,17 @@ fn find<'a>(agent: &'a Agent, word: &str) -> Result<&'a ModelRef, UserError> {
             .find(|model| self::mark(model) == mark)
             .ok_or_else(|| UserError::new(texts::STALE_MODEL));
     }
-    usable
-        .iter()
-        .find(|model| model.to_string().eq_ignore_ascii_case(word))
-        .ok_or_else(|| unknown(agent, word))
+    by_name(usable, word).ok_or_else(|| unknown(agent, word))
+}
+
+/// A model by its whole name, or by the part after a slash where only one model ends so.
+fn by_name<'a>(usable: &'a [ModelRef], word: &str) -> Option<&'a ModelRef> {
+    let is_whole = |model: &&ModelRef| model.to_string().eq_ignore_ascii_case(word);
+    let end = format!("/{}", word.to_ascii_lowercase());
+    let ends_so = |model: &&ModelRef| model.to_string().to_ascii_lowercase().ends_with(&end);
+    let mut ending = usable.iter().filter(ends_so);
+    let only = ending.next().filter(|_| ending.next().is_none());
+    usable.iter().find(is_whole).or(only)
 }
 
 /// Tells a model by few characters, the same after every start.
@@ -158,8 +165,8 @@ fn line(context: &Context<'_>, agent: &Agent, chosen: &Chosen, model: &ModelRef)
     }
     if let Some(rest) = context.snapshot.models.rests_for(model) {
         marks.push(format!(
-            "resting for {} s after a failure",
-            rest.as_secs().max(1)
+            "resting for {} after a failure",
+            words::duration(i64::try_from(rest.as_millis()).unwrap_or(0).max(1_000))
         ));
     }
     let marks = if marks.is_empty() {
@@ -210,6 +217,28 @@ fn unknown(agent: &Agent, word: &str) -> UserError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_name_means_the_only_model_that_ends_so() {
+        let usable = [
+            "openai/tiny-1",
+            "openai/tiny-2",
+            "router/openai/tiny-2",
+            "local/mini",
+        ]
+        .map(|name| name.parse::<ModelRef>().expect("a model"));
+        let check = |word, expected: Option<&str>| {
+            let found = by_name(&usable, word).map(ToString::to_string);
+            assert_eq!(found.as_deref(), expected, "{word}");
+        };
+        check("tiny-1", Some("openai/tiny-1"));
+        check("MINI", Some("local/mini"));
+        check("openai/tiny-2", Some("openai/tiny-2"));
+        check("router/openai/tiny-2", Some("router/openai/tiny-2"));
+        check("tiny-2", None);
+        check("ny-1", None);
+        check("", None);
+    }
 
     #[test]
     fn long_names_fit_on_a_button_by_their_mark() {

@@ -1,12 +1,14 @@
-//! `/pair` and `/unpair`: an owner or admin sees who waits, lets a person in, and takes that back.
+//! `/pair` and `/unpair`: an owner or admin sees waiting guests, lets a person in, and undoes this.
 
 use super::parse::PairWish;
+use super::texts::people as texts;
 use super::{CommandError, Context, Effect, Outcome, first_minute};
 use crate::access::Role;
 use crate::access::people::{self, Acquaintance, Decided, Decider, Decision, Member, Waiting};
 use crate::channels::Choice;
 use crate::clock::now_ms;
 use crate::domain::{PersonId, UserError};
+use crate::operations::known_people::{self, Looking};
 
 /// Members in the list.
 const MOST_LISTED: u32 = 30;
@@ -16,12 +18,14 @@ pub(super) async fn run(wish: PairWish, context: &Context<'_>) -> Result<Outcome
     match wish {
         PairWish::List => list(context).await,
         PairWish::Show(code) => {
+            only_in_private(context)?;
             let known = match guest_of(context, &code).await? {
                 Guest::Waits(known) => known,
                 Guest::Decided(told) => return Ok(*told),
             };
             let choices = first_minute::decisions(&code);
-            Ok(Outcome::say(first_minute::shown(&known, &code)).offering(choices))
+            let shown = Outcome::say(first_minute::shown(&known, &code)).offering(choices);
+            Ok(shown.about_guest(code.to_uppercase()))
         }
         PairWish::LetIn(code) => decide(context, code, Decision::LetIn).await,
         PairWish::TurnAway(code) => decide(context, code, Decision::TurnedAway).await,
@@ -53,7 +57,7 @@ async fn decide(
 /// The guest with a code.
 enum Guest {
     Waits(Acquaintance),
-    /// Somebody else was faster, or nobody was fast enough.
+    /// Another admin was faster, or the code expired.
     Decided(Box<Outcome>),
 }
 
@@ -74,28 +78,51 @@ async fn guest_of(context: &Context<'_>, code: &str) -> Result<Guest, CommandErr
     }
 }
 
-pub(super) async fn revoke(
-    person: PersonId,
-    context: &Context<'_>,
-) -> Result<Outcome, CommandError> {
-    refuse_others(context)?;
+pub(super) async fn revoke(who: String, context: &Context<'_>) -> Result<Outcome, CommandError> {
+    if context.standing.role() < Role::Admin {
+        return Err(UserError::new("Only an owner or admin can put people out.").into());
+    }
+    let person = meant(who, context).await?;
     let wanted = person.clone();
     let db = &context.services.db;
-    let found = db
-        .read(move |connection| people::member(connection, &wanted))
-        .await?;
-    let Some(known) = found else {
-        return Err(UserError::new(format!(
-            "`{person}` was not let in with a code. Owners and people with a role are in config.toml; `/pair` lists the others."
-        ))
-        .into());
+    let config = context.snapshot.config.clone();
+    let read = move |connection: &rusqlite::Connection| {
+        let member = people::member(connection, &wanted)?;
+        let left = known_people::without_code(connection, &config.access, &wanted, now_ms())?;
+        Ok((member, left))
     };
-    let reply = format!(
-        "{} (`{person}`) is a guest again. What was said stays; a new code lets the person in again.",
-        known.name
-    );
-    let name = known.name;
-    Ok(Outcome::of(reply, Effect::Revoke { person, name }))
+    let (member, left) = db.read(read).await?;
+    match member {
+        None => Err(UserError::new(texts::not_let_in(&left)).into()),
+        Some(Acquaintance { name, .. }) => {
+            let reply = texts::put_out(&left);
+            Ok(Outcome::of(reply, Effect::Revoke { person, name }))
+        }
+    }
+}
+
+/// The id of a person who is named by an id, or by the name that config.toml gives them.
+async fn meant(who: String, context: &Context<'_>) -> Result<PersonId, CommandError> {
+    if let Ok(id) = who.parse() {
+        return Ok(id);
+    }
+    // The answer to a name may tell an id.
+    only_in_private(context)?;
+    let config = context.snapshot.config.clone();
+    let read = move |connection: &rusqlite::Connection| {
+        let looking = Looking::ToChange;
+        known_people::find(connection, &config.access, &who, looking, now_ms())
+    };
+    let known = context.services.db.read(read).await??;
+    Ok(known.main().clone())
+}
+
+/// Codes and ids are private.
+fn only_in_private(context: &Context<'_>) -> Result<(), UserError> {
+    match context.inbound.origin.key.is_private() {
+        true => Ok(()),
+        false => Err(UserError::new(texts::IN_PRIVATE)),
+    }
 }
 
 fn refuse_others(context: &Context<'_>) -> Result<(), UserError> {
@@ -106,23 +133,30 @@ fn refuse_others(context: &Context<'_>) -> Result<(), UserError> {
 }
 
 async fn list(context: &Context<'_>) -> Result<Outcome, CommandError> {
+    only_in_private(context)?;
     let now = now_ms();
     let read = move |connection: &rusqlite::Connection| {
         Ok((
             people::waiting(connection, now)?,
             people::members(connection, MOST_LISTED)?,
+            people::turned_away(connection, now)?,
         ))
     };
-    let (waiting, members) = context.services.db.read(read).await?;
+    let (waiting, members, turned_away) = context.services.db.read(read).await?;
     let choices = waiting.iter().map(|waiting| Choice {
         label: format!("Who is {}?", waiting.code),
         command: format!("/pair {}", waiting.code),
     });
     let choices = choices.collect();
-    Ok(Outcome::say(listed(&waiting, &members, now)).offering(choices))
+    Ok(Outcome::say(listed(&waiting, &members, &turned_away, now)).offering(choices))
 }
 
-fn listed(waiting: &[Waiting], members: &[Member], now: i64) -> String {
+fn listed(
+    waiting: &[Waiting],
+    members: &[Member],
+    turned_away: &[Acquaintance],
+    now: i64,
+) -> String {
     let codes = waiting.iter().map(|waiting| {
         let minutes = (waiting.until - now) / 60_000;
         format!(
@@ -137,8 +171,19 @@ fn listed(waiting: &[Waiting], members: &[Member], now: i64) -> String {
         [] => none.to_owned(),
         lines => format!("{heading}\n{}", lines.join("\n")),
     };
+    let turned_away = turned_away
+        .iter()
+        .map(|known| format!("- {} (`{}`)", known.name, known.person));
+    let turned_away: Vec<String> = turned_away.collect();
+    let turned_away = match turned_away.as_slice() {
+        [] => String::new(),
+        people => format!(
+            "\n\nTurned away today (an owner's `/people role ID member` lets them in all the same):\n{}",
+            people.join("\n")
+        ),
+    };
     format!(
-        "{}\n\n{}",
+        "{}\n\n{}{turned_away}",
         section(
             "Waiting to be let in:",
             codes.collect(),

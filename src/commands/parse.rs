@@ -1,11 +1,14 @@
 //! Reads a command line. Pure.
 
+use super::texts::audit as audit_texts;
 use super::texts::deliver as delivery_texts;
+use super::texts::jobs as job_texts;
 use super::texts::{help as texts, steering};
 use super::{SPECS, Spec};
 use crate::config::Visibility;
-use crate::domain::{PersonId, Role, UserError, nearest};
+use crate::domain::{Role, UserError, nearest};
 use crate::operations::budgets;
+use crate::operations::jobs::JobChange;
 use crate::records::ledger::Period;
 use crate::records::pauses::Work;
 
@@ -25,12 +28,26 @@ pub(crate) enum Parsed {
 }
 
 impl Parsed {
+    /// Whether an unknown command looks like one of ours. In a group it may be another bot's all the
+    /// same.
+    pub(crate) fn is_near_miss(&self) -> bool {
+        matches!(self, Parsed::Mistaken(error) if error.to_string().contains(texts::DID_YOU_MEAN))
+    }
+
     /// Whether the message is a command of ours, and so counts as said to the bot.
     pub(crate) fn is_command(&self) -> bool {
         matches!(self, Parsed::Command(_) | Parsed::Misused { .. })
     }
+
+    /// The same from a person of this role. A slip of somebody who looks after the bot is not left
+    /// without a word.
+    pub(crate) fn is_command_of(&self, role: Role) -> bool {
+        self.is_command() || (role >= Role::Admin && self.is_near_miss())
+    }
 }
 
+/// A chat command. A new one needs a variant here and an arm in `read`, a row in `SPECS` (`specs.rs`), an
+/// arm in `run` (`mod.rs`) with a file beside it, and its words in `texts/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
     Agent(AgentWish),
@@ -44,9 +61,10 @@ pub(crate) enum Command {
     Status,
     Usage(Period),
     Start,
-    Help,
+    Help(HelpWish),
     Pair(PairWish),
-    Unpair(PersonId),
+    /// An id, or a name.
+    Unpair(String),
     Bind(String),
     Unbind,
     Audit(AuditWish),
@@ -55,6 +73,9 @@ pub(crate) enum Command {
     Pause(Work),
     Resume(Work),
     Doctor,
+    Jobs(JobsWish),
+    Trace,
+    Dashboard,
     Reload,
     Retry,
     /// Has a failed message answered once more, by its inbox row.
@@ -83,6 +104,7 @@ impl Command {
             | Command::Again(_)
             | Command::Status
             | Command::Skills
+            | Command::Jobs(_)
             | Command::Memory
             | Command::Remember { .. }
             | Command::Forget(_) => true,
@@ -91,7 +113,7 @@ impl Command {
             | Command::Whoami
             | Command::Usage(_)
             | Command::Start
-            | Command::Help
+            | Command::Help(_)
             | Command::Pair(_)
             | Command::Unpair(_)
             | Command::Bind(_)
@@ -102,11 +124,19 @@ impl Command {
             | Command::Pause(_)
             | Command::Resume(_)
             | Command::Doctor
+            | Command::Trace
+            | Command::Dashboard
             | Command::Reload
             | Command::Retry
             | Command::Deliver(_) => false,
         }
     }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum JobsWish {
+    List,
+    Change { change: JobChange, which: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,6 +211,13 @@ pub(crate) enum SteerWish {
     },
 }
 
+/// How much of the help is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HelpWish {
+    InShort,
+    All,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AuditWish {
     /// So many entries, or a page.
@@ -253,7 +290,10 @@ fn read(name: &str, rest: &str) -> Parsed {
         // Telegram sends /start when a person opens the bot for the first time, and with a payload
         // after a link. A payload has no meaning here.
         ("start", _) => Parsed::Command(Command::Start),
-        ("help", _) => Parsed::Command(Command::Help),
+        ("help", rest) => Parsed::Command(Command::Help(match rest.eq_ignore_ascii_case("all") {
+            true => HelpWish::All,
+            false => HelpWish::InShort,
+        })),
         ("pair", rest) => pair(rest),
         ("unpair", rest) => unpair(rest),
         ("bind", "") => Parsed::Mistaken(UserError::new(steering::BIND)),
@@ -262,10 +302,13 @@ fn read(name: &str, rest: &str) -> Parsed {
         ("audit", rest) => audit(rest),
         ("people", rest) => people(rest),
         ("allow", rest) => allow(rest),
+        ("jobs", rest) => jobs(rest),
         ("pause", rest) => switch(rest, Command::Pause, texts::PAUSE),
         ("resume", rest) => switch(rest, Command::Resume, texts::RESUME),
         ("skills", _) => Parsed::Command(Command::Skills),
         ("doctor", _) => Parsed::Command(Command::Doctor),
+        ("trace", _) => Parsed::Command(Command::Trace),
+        ("dashboard", _) => Parsed::Command(Command::Dashboard),
         ("reload", _) => Parsed::Command(Command::Reload),
         ("retry", rest) => Parsed::Command(match rest.parse() {
             Ok(id) => Command::Again(id),
@@ -307,13 +350,33 @@ fn audit(rest: &str) -> Parsed {
         _ => None,
     };
     wish.map_or_else(
-        || Parsed::Mistaken(UserError::new(steering::AUDIT)),
+        || Parsed::Mistaken(UserError::new(audit_texts::USAGE)),
         |wish| Parsed::Command(Command::Audit(wish)),
     )
 }
 
 /// The longest time for `/agent for`.
 const LONGEST_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+
+/// `for 2 hours` as `for 2h`.
+fn with_short_time(words: Vec<&str>) -> Vec<String> {
+    let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    let Some(at) = words.iter().position(|word| word == "for") else {
+        return words;
+    };
+    let unit = words.get(at + 2).map(|word| word.to_lowercase());
+    let unit = match unit.as_deref().unwrap_or_default() {
+        "m" | "min" | "mins" | "minute" | "minutes" => "m",
+        "h" | "hour" | "hours" => "h",
+        "d" | "day" | "days" => "d",
+        _ => return words,
+    };
+    if words[at + 1].parse::<i64>().is_ok() {
+        words[at + 1] += unit;
+        words.remove(at + 2);
+    }
+    words
+}
 
 /// `30m`, `2h` or `1d` in milliseconds.
 fn time(word: &str) -> Option<i64> {
@@ -359,14 +422,15 @@ fn steer<'a>(words: &[&'a str]) -> Option<(SteerWish, Vec<&'a str>)> {
 fn agent(rest: &str) -> Parsed {
     let words: Vec<&str> = rest.split_whitespace().collect();
     if let Some((wish, name)) = steer(&words) {
-        return match name.join(" ") {
-            agent if agent.is_empty() => Parsed::Mistaken(UserError::new(steering::STEER)),
-            agent => Parsed::Command(Command::Agent(AgentWish::Steer { wish, agent })),
-        };
+        // Without a name too: the answer depends on who asks.
+        let agent = name.join(" ");
+        return Parsed::Command(Command::Agent(AgentWish::Steer { wish, agent }));
     }
+    let words = with_short_time(words);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     Parsed::Command(Command::Agent(match words.as_slice() {
         [] => AgentWish::Show,
-        ["why"] => AgentWish::Why,
+        ["why", ..] => AgentWish::Why,
         ["reset"] => AgentWish::Reset,
         ["close"] => AgentWish::Close,
         ["for"] => return Parsed::Mistaken(UserError::new(steering::FOR)),
@@ -378,7 +442,7 @@ fn agent(rest: &str) -> Parsed {
             _ => return Parsed::Mistaken(UserError::new(steering::FOR)),
         },
         // A name may have several words, so everything but a last `once` is the name.
-        [name @ .., "once"] if !name.is_empty() => AgentWish::Switch {
+        [name @ .., "once"] | ["once", name @ ..] if !name.is_empty() => AgentWish::Switch {
             to: name.join(" "),
             once: true,
         },
@@ -392,6 +456,16 @@ fn agent(rest: &str) -> Parsed {
 fn remember(rest: &str) -> Parsed {
     let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let (before, last) = rest.rsplit_once(char::is_whitespace).unwrap_or(("", rest));
+    // People take it for the opposite of what it meant.
+    if [first, last]
+        .iter()
+        .any(|word| flag(word) == Some(Visibility::Private) && word.ends_with("private"))
+    {
+        return Parsed::Mistaken(UserError::new(texts::NOT_PRIVATE));
+    }
+    if let Some(unknown) = unknown_flag(first) {
+        return Parsed::Mistaken(UserError::new(texts::unknown_remember_flag(unknown)));
+    }
     // Forms with the text first put the flag at the end.
     let (visibility, text) = match (flag(first), flag(last)) {
         (Some(visibility), _) => (Some(visibility), after.trim()),
@@ -407,10 +481,19 @@ fn remember(rest: &str) -> Parsed {
     }
 }
 
+/// A first word such as `--gloabl`, which is meant as a flag and is none.
+fn unknown_flag(word: &str) -> Option<&str> {
+    let bare = word.strip_prefix("--").or_else(|| word.strip_prefix('—'))?;
+    let is_word = !bare.is_empty() && bare.chars().all(char::is_alphanumeric);
+    (is_word && flag(word).is_none()).then_some(bare)
+}
+
 /// Phones turn two hyphens into a dash.
 fn flag(word: &str) -> Option<Visibility> {
     match word.trim_start_matches(['-', '–', '—']) {
         bare if bare.len() == word.len() => None,
+        // For everybody who talks to the agent.
+        "agent" => Some(Visibility::Private),
         word => word.parse().ok(),
     }
 }
@@ -471,12 +554,34 @@ fn switch(rest: &str, command: fn(Work) -> Command, otherwise: &str) -> Parsed {
     )
 }
 
+fn jobs(rest: &str) -> Parsed {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let change = |word: &str| match word {
+        "pause" => Some(JobChange::Pause),
+        "resume" => Some(JobChange::Resume),
+        "remove" => Some(JobChange::Remove),
+        _ => None,
+    };
+    let wish = match words.as_slice() {
+        [] | ["list"] => Some(JobsWish::List),
+        [word, which] => change(word).map(|change| JobsWish::Change {
+            change,
+            which: (*which).to_owned(),
+        }),
+        _ => None,
+    };
+    wish.map_or_else(
+        || Parsed::Mistaken(UserError::new(job_texts::USAGE)),
+        |wish| Parsed::Command(Command::Jobs(wish)),
+    )
+}
+
 fn unpair(rest: &str) -> Parsed {
-    match rest.parse() {
-        Ok(person) => Parsed::Command(Command::Unpair(person)),
-        Err(()) => Parsed::Mistaken(UserError::new(
-            "Who is to leave? Write the id, such as `/unpair telegram:12345678`; `/pair` lists everyone who was let in.",
+    match rest {
+        "" => Parsed::Mistaken(UserError::new(
+            "Who should lose access? Write the id, such as `/unpair telegram:12345678`; `/pair` lists everyone who was let in.",
         )),
+        who => Parsed::Command(Command::Unpair(who.to_owned())),
     }
 }
 
@@ -532,6 +637,10 @@ mod tests {
         };
         check("/agent for 2h rose", switch_for("rose", 120));
         check("/agent night desk for 30m", switch_for("night desk", 30));
+        check("/agent rose for 2 hours", switch_for("rose", 120));
+        check("/agent for 1 day rose", switch_for("rose", 24 * 60));
+        check("/agent once rose", switch("rose", true));
+        check("/agent why rose", Command::Agent(AgentWish::Why));
         check("/agent for 1D rose", switch_for("rose", 24 * 60));
         let steer = |wish, agent: &str| {
             Command::Agent(AgentWish::Steer {
@@ -540,6 +649,7 @@ mod tests {
             })
         };
         check("/agent pause rose", steer(SteerWish::Pause, "rose"));
+        check("/agent pause", steer(SteerWish::Pause, ""));
         check("/agent rose resume", steer(SteerWish::Resume, "rose"));
         check(
             "/agent restart night desk",
@@ -571,7 +681,9 @@ mod tests {
         check("/usage", Command::Usage(Period::Today));
         check("/usage today", Command::Usage(Period::Today));
         check("/usage 30D", Command::Usage(Period::Month));
-        check("/help", Command::Help);
+        check("/help", Command::Help(HelpWish::InShort));
+        check("/help me", Command::Help(HelpWish::InShort));
+        check("/help all", Command::Help(HelpWish::All));
         check("/start", Command::Start);
         check("/start abc_-123", Command::Start);
         check("/reload", Command::Reload);
@@ -589,7 +701,7 @@ mod tests {
         );
         check(
             "/unpair telegram:5",
-            Command::Unpair("telegram:5".parse().unwrap()),
+            Command::Unpair("telegram:5".to_owned()),
         );
         check("/people", Command::People(PeopleWish::List));
         check(
@@ -611,6 +723,12 @@ mod tests {
             Command::Allow(budgets::parse(&["rose", "2.00", "today"]).unwrap()),
         );
         check("/pause background", Command::Pause(Work::Background));
+        check("/jobs", Command::Jobs(JobsWish::List));
+        let pause = JobsWish::Change {
+            change: JobChange::Pause,
+            which: "3".into(),
+        };
+        check("/jobs pause 3", Command::Jobs(pause));
         check("/resume Background", Command::Resume(Work::Background));
         let remember = |text: &str, visibility| Command::Remember {
             text: text.into(),
@@ -623,7 +741,7 @@ mod tests {
             remember("tea\nat four", Some(Visibility::Global)),
         );
         check(
-            "/remember —private tea",
+            "/remember —agent tea",
             remember("tea", Some(Visibility::Private)),
         );
         check(
@@ -661,15 +779,18 @@ mod tests {
             Parsed::Mistaken(error) | Parsed::Misused { usage: error, .. } => error.to_string(),
             other => panic!("{text} gave {other:?}"),
         };
-        insta::assert_snapshot!(told("/agnet rose"), @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
-        insta::assert_snapshot!(told("/frobnicate"), @"There is no command /frobnicate. /help lists all of them.");
+        insta::assert_snapshot!(told("/agnet rose"), @"There is no command /agnet. Did you mean /agent? /help shows what there is.");
+        insta::assert_snapshot!(told("/frobnicate"), @"There is no command /frobnicate. /help shows what there is.");
         assert_eq!(told("/usage year"), texts::USAGE);
         assert_eq!(told("/people role bob"), texts::PEOPLE);
         assert_eq!(told("/people role bob boss"), texts::PEOPLE);
         assert_eq!(told("/allow rose"), texts::ALLOW);
         assert_eq!(told("/pause"), texts::PAUSE);
+        assert_eq!(told("/jobs pause"), job_texts::USAGE);
         assert_eq!(told("/resume everything"), texts::RESUME);
         assert_eq!(told("/remember --global"), texts::REMEMBER);
+        assert_eq!(told("/remember --private mine"), texts::NOT_PRIVATE);
+        insta::assert_snapshot!(told("/remember --gloabl tea"), @"Nothing is saved: there is no `--gloabl`. The flags are `--person`, `--place`, `--agent` and `--global`.");
         assert_eq!(told("/forget"), texts::FORGET);
         for wrong in [
             "/agent for",
@@ -679,12 +800,11 @@ mod tests {
         ] {
             assert_eq!(told(wrong), steering::FOR, "{wrong}");
         }
-        assert_eq!(told("/agent pause"), steering::STEER);
         assert_eq!(told("/bind"), steering::BIND);
-        assert_eq!(told("/audit all of it"), steering::AUDIT);
+        assert_eq!(told("/audit all of it"), audit_texts::USAGE);
         assert_eq!(told("/topics"), texts::TOPIC);
-        insta::assert_snapshot!(told("/topc"), @"There is no command /topc. Did you mean /topic? /help lists all of them.");
+        insta::assert_snapshot!(told("/topc"), @"There is no command /topc. Did you mean /topic? /help shows what there is.");
         insta::assert_snapshot!(told("/pair AB CD"), @"Write `/pair` to see who waits, or `/pair ABCD2345` for one code.");
-        insta::assert_snapshot!(told("/unpair bob"), @"Who is to leave? Write the id, such as `/unpair telegram:12345678`; `/pair` lists everyone who was let in.");
+        insta::assert_snapshot!(told("/unpair"), @"Who should lose access? Write the id, such as `/unpair telegram:12345678`; `/pair` lists everyone who was let in.");
     }
 }

@@ -1,4 +1,5 @@
-//! `/pause background` and `/resume background`: an owner switches off work that nobody waits for.
+//! `/pause background` and `/resume background`: an owner switches off work without a waiting
+//! person.
 
 use super::texts::work as texts;
 use super::{CommandError, Context, Effect, Outcome};

@@ -1,4 +1,4 @@
-//! `/people`: admins see everybody and their roles; owners change a role.
+//! `/people`: admins see all people and their roles; owners change a role.
 
 use super::parse::PeopleWish;
 use super::texts::people as texts;
@@ -22,7 +22,7 @@ pub(super) async fn run(wish: PeopleWish, context: &Context<'_>) -> Result<Outco
     }
 }
 
-/// Others read along in a group, and ids, roles and spending are nobody else's business.
+/// Others read along in a group, and ids, roles and spending are private.
 fn only_in_private(context: &Context<'_>) -> Result<(), UserError> {
     match context.inbound.origin.key.is_private() {
         true => Ok(()),

@@ -1,5 +1,5 @@
-//! Decides which work in a place a person may end: their own, and that of people with the same or a
-//! lower role.
+//! Decides which work in a place a person may end: their own, and work for people with the same or
+//! a lower role.
 
 use rusqlite::Connection;
 
@@ -10,14 +10,14 @@ use crate::domain::UserError;
 use crate::lanes::{Item, Queue};
 use crate::records::transcript;
 
-/// Work in a place, by whether the person may end it.
+/// Work in a place, split by the person's right to end the work.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reach {
     pub(super) within: Vec<Item>,
     pub(super) beyond: Vec<Item>,
 }
 
-/// A place of a single person has only that person's work.
+/// A place of a single person has only this person's work.
 pub(super) fn split(context: &Context<'_>, items: impl IntoIterator<Item = Item>) -> Reach {
     let origin = &context.inbound.origin;
     let people = &context.snapshot.config.access.people;

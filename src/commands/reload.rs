@@ -15,6 +15,8 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
     Ok(Outcome::say(match done {
         Ok(Reply::Reloaded(reloaded)) => told(&reloaded),
         Ok(_) => NOTHING_NEW.to_owned(),
+        // A report quotes config.toml, with the path of the file.
+        Err(_) if !context.inbound.origin.key.is_private() => REPORT_IN_PRIVATE.to_owned(),
         Err(refusal) => refused(&refusal),
     }))
 }
@@ -23,6 +25,7 @@ fn told(
     Reloaded {
         changed,
         reconnected,
+        ..
     }: &Reloaded,
 ) -> String {
     if changed.is_empty() && reconnected.is_empty() {
@@ -38,7 +41,7 @@ fn told(
     told
 }
 
-/// The first line says what became of it, and a report follows.
+/// The text of a refusal begins with a line about the outcome, and a report follows.
 fn refused(Refusal { text, .. }: &Refusal) -> String {
     match text.split_once('\n') {
         Some((_, report)) => format!(
@@ -49,4 +52,5 @@ fn refused(Refusal { text, .. }: &Refusal) -> String {
     }
 }
 
+const REPORT_IN_PRIVATE: &str = "The config has a problem, so nothing changed. Others read along here, so I show the problem only in a private chat with me.";
 const NOTHING_NEW: &str = "The config is reloaded. Nothing in it has changed.";

@@ -241,13 +241,13 @@ pub const SPECS: &[Spec] = &[
     },
     Spec {
         name: "remember",
-        arguments: "[--person | --place | --private | --global] text",
+        arguments: "[--person | --place | --agent | --global] text",
         options: &[
             Argument::required("text", "the text to remember", Offers::Nothing),
             Argument::optional(
                 "who",
                 "who may see it",
-                Offers::Words(&["--person", "--place", "--private", "--global"]),
+                Offers::Words(&["--person", "--place", "--agent", "--global"]),
             ),
         ],
         summary: "save a memory",
@@ -267,8 +267,30 @@ pub const SPECS: &[Spec] = &[
         ..Spec::ASKS
     },
     Spec {
+        name: "jobs",
+        arguments: "[pause | resume | remove] [number]",
+        options: &[
+            Argument::optional(
+                "what",
+                "what to do with a job; leave it out to see all of them",
+                Offers::Words(&["pause", "resume", "remove"]),
+            ),
+            Argument::optional("number", "the number of the job", Offers::Nothing),
+        ],
+        summary: "what the agent here does by itself, and when",
+        group: Group::Conversation,
+        least: Role::Member,
+        ..Spec::ASKS
+    },
+    Spec {
         name: "help",
-        summary: "this list",
+        arguments: "[all]",
+        options: &[Argument::optional(
+            "all",
+            "every command, instead of the most useful ones",
+            Offers::Words(&["all"]),
+        )],
+        summary: "the most useful commands, or all",
         group: Group::About,
         ..Spec::ASKS
     },
@@ -307,11 +329,25 @@ pub const SPECS: &[Spec] = &[
         ..Spec::ASKS
     },
     Spec {
+        name: "trace",
+        summary: "how an answer came about: reply to it, or leave that out for the last one here",
+        group: Group::Owners,
+        least: Role::Admin,
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "dashboard",
+        summary: "open the dashboard (in private)",
+        group: Group::Owners,
+        least: Role::Owner,
+        ..Spec::ASKS
+    },
+    Spec {
         name: "bind",
         arguments: "name",
         options: &[Argument::required(
             "name",
-            "the agent that config.toml shall give this place to",
+            "the agent that answers here for good",
             Offers::Agents(&[]),
         )],
         summary: "give this place to an agent in config.toml",

@@ -1,4 +1,5 @@
-//! `/start`: greets, and says who listens. Telegram's button of a new chat sends this command.
+//! `/start`: greets, and names the agent that listens. Telegram's button of a new chat sends this
+//! command.
 
 use super::first_minute::{self, Listening};
 use super::{Context, agent, not_for_you};

@@ -8,6 +8,7 @@ use super::{CommandError, Context, model, truth};
 use crate::access::Role;
 use crate::agents::Agent;
 use crate::clock::now_ms;
+use crate::lanes::Stage;
 use crate::records::ledger::{self, Spender};
 use crate::records::pauses::{self, Work};
 use crate::records::turn_log::LastTurn;
@@ -28,12 +29,14 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
         lines.push(agent_texts::model_here(
             &agent.label(),
             &words::model_used(&chosen.model),
-            words::source(&chosen),
+            truth::may_open(context).then(|| words::source(&chosen)),
         ));
     }
     lines.push(conversation(context, agent).await?);
     lines.push(used_today(context).await?);
-    lines.extend(based_on(context).await?);
+    if truth::may_open(context) {
+        lines.extend(based_on(context).await?);
+    }
     let queue = services.sessions.queue(&context.inbound.origin);
     let mut parts = vec![lines.join("\n"), texts::work(&queue, now_ms())];
     if context.standing.role() >= Role::Admin {
@@ -111,8 +114,9 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
     let agents = overview.health.iter();
     Ok(texts::house(&texts::House {
         config,
+        is_chat: services.operations.is_chat(),
         up_ms: now - services.started_at,
-        busy: u64::try_from(services.sessions.busy()).unwrap_or(u64::MAX),
+        busy: working_places(context),
         turns: unsigned(overview.turns.all),
         failed: unsigned(overview.turns.failed),
         stopped: unsigned(overview.turns.stopped),
@@ -133,6 +137,19 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
             .map(|health| steering::health(&label(health), health))
             .collect(),
     }))
+}
+
+/// Places with a turn under way. Messages for a paused agent are no work.
+fn working_places(context: &Context<'_>) -> u64 {
+    let work = context.services.sessions.work();
+    let mut places: Vec<_> = work
+        .iter()
+        .filter(|work| work.stage != Stage::Waits)
+        .map(|work| &work.place)
+        .collect();
+    places.sort();
+    places.dedup();
+    u64::try_from(places.len()).unwrap_or(u64::MAX)
 }
 
 fn last_turn(last: LastTurn) -> (crate::models::Usage, String, bool) {

@@ -19,6 +19,9 @@ pub(super) async fn run(
     if context.standing.role() != Role::Owner {
         return Err(UserError::new(texts::OWNERS_ONLY).into());
     }
+    if word.is_empty() {
+        return Err(UserError::new(texts::STEER).into());
+    }
     let known = context.snapshot.registry.find(word);
     let agent = known.ok_or_else(|| agent::unknown(context, word))?;
     let (sessions, label) = (&context.services.sessions, agent.label());

@@ -53,7 +53,7 @@ pub(super) fn run(which: Which, context: &Context<'_>) -> Outcome {
     }
 }
 
-/// The names of other people whose answers end. They are told who did it.
+/// The names of other people whose answers end, for a notice about the author of the command.
 fn others(context: &Context<'_>, ended: &[Item]) -> Vec<String> {
     let (people, asker) = (
         &context.snapshot.config.access.people,

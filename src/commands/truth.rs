@@ -1,4 +1,5 @@
-//! Asks who answers in the place of a command, for every command that tells it.
+//! Asks for the agent that answers in the place of a command. All commands that tell the agent use
+//! this.
 
 use chrono::Local;
 
@@ -6,18 +7,21 @@ use super::Context;
 use super::texts::place::{self, MayOpen, Reader, Wording};
 use super::texts::words;
 use crate::access::Role;
-use crate::agents::Agent;
+use crate::agents::{Agent, shown_name};
 use crate::answering::{Answer, Faltering, Question, who_answers};
+use crate::config::Config;
 use crate::domain::AgentId;
-use crate::routing::FromChat;
+use crate::operations::named::Named;
+use crate::operations::names::Names;
+use crate::routing::{FromChat, Visit};
 use crate::storage::StoreError;
 
-/// Who answers the person here now.
+/// The agent that answers the person here now.
 pub(super) async fn now(context: &Context<'_>) -> Result<Answer, StoreError> {
     after(context, from_chat(context)).await
 }
 
-/// Who would answer with other settings from chat.
+/// The agent that would answer with other settings from chat.
 pub(super) async fn after(
     context: &Context<'_>,
     from_chat: FromChat,
@@ -34,10 +38,14 @@ pub(super) async fn after(
     let (over, pause) = (over.await?, sessions.pause_of(agent.uid));
     let faltering = faltering(context, &agent).await?;
     let answer = answer.unless_paused(pause).within(over);
-    Ok(answer.with_models(faltering))
+    let place = &context.inbound.origin.key;
+    let operations = &context.services.operations;
+    let obstacles = operations.all_obstacles(place, person, answer.needs_mention);
+    let obstacles = obstacles.await?;
+    Ok(answer.with_models(faltering).behind(obstacles))
 }
 
-/// Whether the agent's models answer, the one chosen here first.
+/// Whether the agent's models answer, the model chosen here first.
 pub(super) async fn faltering(
     context: &Context<'_>,
     agent: &Agent,
@@ -56,7 +64,7 @@ pub(super) fn from_chat(context: &Context<'_>) -> FromChat {
     }
 }
 
-/// One or two sentences.
+/// An answer in one or two sentences, for the person of the command.
 pub(super) fn tell(context: &Context<'_>, answer: &Answer) -> String {
     let label = |id: &AgentId| label(context, id);
     let name = |id: &AgentId| {
@@ -81,7 +89,7 @@ pub(super) fn this(context: &Context<'_>) -> String {
     format!("this {}", words::kind(&context.inbound.origin.key))
 }
 
-/// Whether the place is the conversation of one member in a group.
+/// Whether the place is the conversation of a single member in a group.
 pub(super) fn is_members_own(context: &Context<'_>) -> bool {
     let key = &context.inbound.origin.key;
     key.whole_group().is_some() && !key.is_shared()
@@ -109,8 +117,44 @@ fn wording<'a>(context: &'a Context<'_>) -> Wording<'a> {
                 (true, false) => MayOpen::Yes,
                 (true, true) => MayOpen::ForSelf,
             },
+            is_owner: context.standing.role() == Role::Owner,
         },
         label: &AgentId::to_string,
         name: &AgentId::to_string,
     }
+}
+
+/// An answer in one or two sentences, for an operator who asks about a person.
+pub(crate) fn tell_operator(
+    config: &Config,
+    answer: &Answer,
+    visit: Visit<'_>,
+    names: &Names,
+) -> String {
+    let origin = visit.origin;
+    let name = |id: &AgentId| {
+        let spec = config.agents.iter().find(|spec| spec.id == *id);
+        spec.map_or_else(|| id.to_string(), shown_name)
+    };
+    let about = if origin.person.is_nobody() {
+        visit.standing.role().with_article().to_owned()
+    } else {
+        names.person(&origin.person).text()
+    };
+    let place = names.place(&origin.key);
+    let place = match place.words() {
+        Some(_) => place,
+        None => Named::new(&origin.key, origin.place_name()),
+    };
+    let wording = Wording {
+        here: format!("in {}", place.text()),
+        this: format!("this {}", words::kind(&origin.key)),
+        reader: Reader::Operator {
+            about: &about,
+            place: &origin.key,
+        },
+        label: &name,
+        name: &name,
+    };
+    place::tell(answer, &wording, &Local)
 }

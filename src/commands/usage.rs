@@ -1,18 +1,16 @@
-//! `/usage`: tells the spending. Owners see all of it, others their own.
-
-use std::collections::HashMap;
+//! `/usage`: tells the spending. Owners see all spending, others their own.
 
 use rusqlite::Connection;
 
 use super::texts::usage as texts;
 use super::{Context, truth};
-use crate::access::{Role, people};
+use crate::access::Role;
 use crate::clock::now_ms;
-use crate::domain::{AgentId, PersonId};
+use crate::domain::AgentId;
 use crate::operations::budgets::{self, Account, Holder};
+use crate::operations::named::Named;
+use crate::operations::names::Names;
 use crate::records::ledger::{self, By, Period, UsageLine};
-use crate::records::transcript;
-use crate::routing::names;
 use crate::storage::StoreError;
 
 pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String, StoreError> {
@@ -29,14 +27,12 @@ pub(super) async fn run(period: Period, context: &Context<'_>) -> Result<String,
         (true, false) => &[By::Agent, By::Model],
         (false, _) => &[By::Agent],
     };
+    let names = Names::load(&context.services.db, Some(config)).await?;
     let read = move |connection: &Connection| {
-        let known = people_of(connection)?;
         let lines = |by| {
             let lines = ledger::report(connection, by, period, person.as_deref(), now_ms())?;
-            let named = lines
-                .into_iter()
-                .map(|line| with_name(connection, &known, by, line));
-            Ok((by, named.collect::<rusqlite::Result<Vec<_>>>()?))
+            let named = lines.into_iter().map(|line| with_name(&names, by, line));
+            Ok((by, named.collect::<Vec<_>>()))
         };
         kinds
             .iter()
@@ -84,36 +80,18 @@ async fn limits(
     Ok(named.collect())
 }
 
-/// The names of people; the name under a message is newer than that of the day of the pairing.
-fn people_of(connection: &Connection) -> rusqlite::Result<HashMap<PersonId, String>> {
-    let mut known: HashMap<PersonId, String> = people::names(connection)?.into_iter().collect();
-    known.extend(transcript::names_of_people(connection)?);
-    Ok(known)
-}
-
 /// Gives people and places their names, with the id behind.
-fn with_name(
-    connection: &Connection,
-    people: &HashMap<PersonId, String>,
-    by: By,
-    mut line: UsageLine,
-) -> rusqlite::Result<UsageLine> {
-    let name = match by {
-        By::Agent | By::Model => return Ok(line),
-        By::Person => match line.name.parse::<PersonId>() {
-            Ok(person) => people.get(&person).cloned(),
-            Err(()) => None,
-        },
-        By::Place => match line.name.parse() {
-            Ok(place) => names::load(connection, &place)?,
-            Err(_) => None,
-        },
+fn with_name(names: &Names, by: By, mut line: UsageLine) -> UsageLine {
+    let named = match by {
+        By::Agent | By::Model => return line,
+        By::Person => line.name.parse().ok().map(|id| names.person(&id)),
+        By::Place => line.name.parse().ok().map(|key| names.place(&key)),
     };
-    line.name = match name {
-        Some(name) => format!("{name} (`{}`)", line.name),
+    line.name = match named.as_ref().and_then(Named::words) {
+        Some(words) => format!("{words} (`{}`)", line.name),
         None => format!("`{}`", line.name),
     };
-    Ok(line)
+    line
 }
 
 /// The label of an agent; a removed agent has none.

@@ -1,5 +1,5 @@
-//! `/whoami`: the person, the place, who answers and why; for owners, lines to paste into
-//! config.toml.
+//! `/whoami`: the person, the place, the agent and the reason for this agent; for owners, lines to
+//! paste into config.toml.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ pub(super) async fn run(context: &Context<'_>) -> Result<String, CommandError> {
     let answer = truth::now(context).await?;
     let mut lines = vec![
         texts::you_are(&inbound.person_name, &origin.person, context.role),
-        texts::this_is(words::kind(&origin.key), words::name(origin), &origin.key),
+        texts::this_is(words::kind(&origin.key), origin.place_name(), &origin.key),
         truth::tell(context, &answer),
     ];
     if answer.silence.is_none() {
         let (agent, chosen) = model::here(context).await?;
         let model = words::model_used(&chosen.model);
-        let source = words::source(&chosen);
+        let source = truth::may_open(context).then(|| words::source(&chosen));
         lines.push(agent_texts::model_here(&agent.label(), &model, source));
     }
     let mut text = lines.join("\n");
@@ -99,17 +99,19 @@ impl Wish {
         Wish { key, agent, other }
     }
 
-    /// Asks the checker of `parlor config check` about the file as it is now.
+    /// Asks the checker of `parlor config check` about the present file.
     fn look_up(self, text: &str, folder: &Path) -> Found {
         if self.is_accepted(text, folder, &self.key) {
             let other = self.other.clone();
             let other = other.filter(|(_, key)| self.is_accepted(text, folder, key));
             return Found::Fine { wish: self, other };
         }
-        let present = draft(text, folder);
+        // A binding with a problem gives the place to nobody.
+        let Ok((present, _)) = home::check(draft(text, folder), folder) else {
+            return Found::Refused;
+        };
         let wanted = self.key.to_string();
         let bound = present
-            .config
             .bindings
             .iter()
             .find(|binding| binding.pattern.value == wanted);

@@ -1,7 +1,6 @@
 //! Checks addresses of servers, because the bot sends them secrets.
 
 use std::net::IpAddr;
-use std::ops::Range;
 
 use reqwest::Url;
 
@@ -28,8 +27,7 @@ impl Section<'_> {
         let address = parse(&written.value);
         address
             .map_err(|refusal| {
-                self.problems
-                    .note(refusal.problem(self, name, written.span));
+                self.problems.note(refusal.problem(self, name, &written));
             })
             .ok()
     }
@@ -62,6 +60,19 @@ fn parse(text: &str) -> Result<Address, Refusal> {
     })
 }
 
+/// The address with the missing scheme, for a text such as `localhost:1234/v1`.
+fn with_scheme(text: &str) -> Option<String> {
+    let is_host = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    let host = text.split('/').next().unwrap_or_default();
+    let has_host = host.contains(['.', ':']) || host == "localhost";
+    if text.contains("//") || !has_host || !host.chars().all(is_host) {
+        return None;
+    }
+    let both = ["http://", "https://"].map(|scheme| parse(&format!("{scheme}{text}")));
+    let found = both.into_iter().find_map(Result::ok);
+    found.map(|address| address.url)
+}
+
 pub(super) fn is_loopback(host: &str) -> bool {
     let address = host
         .trim_start_matches('[')
@@ -71,12 +82,18 @@ pub(super) fn is_loopback(host: &str) -> bool {
 }
 
 impl Refusal {
-    fn problem(self, section: &Section<'_>, name: &str, span: Range<usize>) -> Problem {
-        let problem = |message: &str| Problem::new(span, format!("`{name}` {message}"));
+    fn problem(self, section: &Section<'_>, name: &str, written: &Spanned<String>) -> Problem {
+        let problem =
+            |message: &str| Problem::new(written.span.clone(), format!("`{name}` {message}"));
         match self {
-            Refusal::NoAddress => problem("is not a web address")
-                .label("expected an address that begins with https://")
-                .help(format!("write it like `{}`", section.usage(name))),
+            Refusal::NoAddress => match with_scheme(&written.value) {
+                Some(url) => problem("is not a whole web address")
+                    .label("the beginning is missing")
+                    .help(format!("write `{name} = \"{url}\"`")),
+                None => problem("is not a web address")
+                    .label("expected an address that begins with https://")
+                    .help(format!("write it like `{}`", section.usage(name))),
+            },
             Refusal::Unencrypted => problem("would send secrets in the clear")
                 .label("plain http to another machine")
                 .help("use https://; plain http is only for 127.0.0.1, ::1 and localhost"),
@@ -113,6 +130,17 @@ mod tests {
         check("http://localhost@example.org/", Err(Refusal::Unencrypted));
         check("ftp://localhost/", Err(Refusal::NoAddress));
         check("api.telegram.org", Err(Refusal::NoAddress));
+        assert_eq!(
+            with_scheme("localhost:1234/v1").as_deref(),
+            Some("http://localhost:1234/v1/")
+        );
+        assert_eq!(
+            with_scheme("api.example.org").as_deref(),
+            Some("https://api.example.org/")
+        );
+        assert_eq!(with_scheme("openai"), None);
+        assert_eq!(with_scheme("ftp://localhost"), None);
+        assert_eq!(with_scheme("user:pass@example.org"), None);
         check("https://", Err(Refusal::NoAddress));
         check("https://user:pass@example.org/", Err(Refusal::TooMuch));
         check("https://example.org/?key=1", Err(Refusal::TooMuch));

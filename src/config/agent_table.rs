@@ -1,7 +1,7 @@
 //! An agent's table by itself, as a package carries it: a field of a known kind for each key.
 //!
-//! A package may come from anywhere. Its table is read into this type and written from this type,
-//! so nothing in it can become another table of the file.
+//! A package may come from strangers. Its table is read into this type and written from this type,
+//! so no text of the package can become another table of the file.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -11,6 +11,7 @@ use toml_edit::{Array, InlineTable, Item, Table, Value};
 
 use super::{AfterUntrusted, MemorySwitch, Reasoning, Risk, RiskProfile, Spanned};
 use crate::domain::{AgentId, Role};
+use crate::jobs::{Timetable, When, in_words};
 
 /// Names in a list.
 const MOST_NAMES: usize = 256;
@@ -52,6 +53,120 @@ pub(crate) struct AgentTable {
     pub(crate) access: Option<AccessNames>,
     pub(crate) workspace_mb: Option<u32>,
     pub(crate) limits: LimitKeys,
+    pub(crate) jobs: Vec<JobKeys>,
+    pub(crate) heartbeat: Option<HeartbeatKeys>,
+}
+
+/// The keys of a job.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct JobKeys {
+    name: Option<String>,
+    cron: Option<String>,
+    every: Option<String>,
+    at: Option<String>,
+    time_zone: Option<String>,
+    prompt: Option<String>,
+    prompt_file: Option<String>,
+    place: Option<String>,
+    context: Option<String>,
+    quiet: Option<String>,
+    missed: Option<String>,
+    jitter: Option<String>,
+    enabled: Option<bool>,
+}
+
+/// The keys of a heartbeat.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct HeartbeatKeys {
+    every: Option<String>,
+    hours: Option<String>,
+    place: Option<String>,
+    context: Option<String>,
+    enabled: Option<bool>,
+}
+
+impl JobKeys {
+    /// The keys of a job that was not made in the file.
+    pub(crate) fn of(name: &str, timetable: &Timetable, zone: Option<&str>, prompt: &str) -> Self {
+        let (mut cron, mut every, mut at) = (None, None, None);
+        match &timetable.when {
+            When::Cron { cron: text, .. } => cron = Some(text.as_str().to_owned()),
+            When::Every { ms, .. } => every = Some(in_words(*ms)),
+            When::At(moment) => {
+                let moment = chrono::DateTime::from_timestamp_millis(*moment).unwrap_or_default();
+                at = Some(moment.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+            }
+        }
+        JobKeys {
+            name: Some(name.to_owned()),
+            cron,
+            every,
+            at,
+            time_zone: zone.map(str::to_owned),
+            prompt: Some(prompt.to_owned()),
+            quiet: timetable.quiet.map(|quiet| quiet.to_string()),
+            missed: Some(timetable.missed.to_string()),
+            ..JobKeys::default()
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// The job on arrival in another house: at rest, and without its old place.
+    pub(crate) fn at_rest(&self) -> Self {
+        JobKeys {
+            place: None,
+            context: None,
+            enabled: Some(false),
+            ..self.clone()
+        }
+    }
+
+    fn inline(&self) -> InlineTable {
+        let text = |text: &Option<String>| text.as_deref().map(Value::from);
+        inline([
+            ("name", text(&self.name)),
+            ("cron", text(&self.cron)),
+            ("every", text(&self.every)),
+            ("at", text(&self.at)),
+            ("time_zone", text(&self.time_zone)),
+            ("prompt", text(&self.prompt)),
+            ("prompt_file", text(&self.prompt_file)),
+            ("place", text(&self.place)),
+            ("context", text(&self.context)),
+            ("quiet", text(&self.quiet)),
+            ("missed", text(&self.missed)),
+            ("jitter", text(&self.jitter)),
+            ("enabled", self.enabled.map(Value::from)),
+        ])
+    }
+}
+
+impl HeartbeatKeys {
+    /// As [`JobKeys::at_rest`].
+    pub(crate) fn at_rest(&self) -> Self {
+        HeartbeatKeys {
+            place: None,
+            context: None,
+            enabled: Some(false),
+            ..self.clone()
+        }
+    }
+
+    fn inline(&self) -> InlineTable {
+        let text = |text: &Option<String>| text.as_deref().map(Value::from);
+        inline([
+            ("every", text(&self.every)),
+            ("hours", text(&self.hours)),
+            ("place", text(&self.place)),
+            ("context", text(&self.context)),
+            ("enabled", self.enabled.map(Value::from)),
+        ])
+    }
 }
 
 /// `who`: a word or several.
@@ -63,7 +178,7 @@ pub(crate) enum WhoWords {
 }
 
 impl WhoWords {
-    /// The role, if this is one.
+    /// The role, if the word is a role.
     pub(crate) fn role(&self) -> Option<Role> {
         match self {
             WhoWords::One(word) => word.parse().ok(),
@@ -180,7 +295,7 @@ fn word<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> Result<Option
 
 impl AgentTable {
     /// Reads a text with the table of this agent and nothing else. An agent without settings has no
-    /// table. The error says what is wrong, and in which line.
+    /// table. The error names the mistake and its line.
     pub(crate) fn read(text: &str, id: &AgentId) -> Result<Self, String> {
         let mut file: File = toml::from_str(text).map_err(|error| {
             let before = error
@@ -202,8 +317,8 @@ impl AgentTable {
         }
     }
 
-    /// Puts the limits of a risk profile into the table itself. A profile of the same name may say
-    /// something else in another house.
+    /// Puts the limits of a risk profile into the table itself. A profile of the same name may have
+    /// other limits in another house.
     pub(crate) fn take_in_profile(&mut self, profile: &RiskProfile) {
         let named = |names: &[Spanned<String>]| -> Vec<String> {
             names.iter().map(|name| name.value.clone()).collect()
@@ -232,7 +347,7 @@ impl AgentTable {
         self.risk_profile = None;
     }
 
-    /// The table for the file: one table, without tables inside.
+    /// The table for the file, without tables inside.
     pub(crate) fn written(&self) -> Table {
         let mut table = Table::new();
         let words = [
@@ -305,6 +420,13 @@ impl AgentTable {
             &mut table,
             inner.map(|(key, inner)| (key, inner.filter(|inner| !inner.is_empty()))),
         );
+        let jobs: Array = self.jobs.iter().map(JobKeys::inline).collect();
+        let heartbeat = self.heartbeat.as_ref().map(HeartbeatKeys::inline);
+        put_all(
+            &mut table,
+            [("jobs", Some(jobs).filter(|jobs| !jobs.is_empty()))],
+        );
+        put_all(&mut table, [("heartbeat", heartbeat)]);
         table
     }
 }
@@ -388,11 +510,14 @@ mod tests {
             (&schema::SKILL_LISTS, Some("skills")),
             (&schema::SIBLINGS, Some("access")),
             (&schema::AGENT_LIMITS, Some("limits")),
+            (&schema::HEARTBEAT, Some("heartbeat")),
+            (&schema::JOB, Some("jobs")),
         ] {
             for key in shape.keys {
                 let entry = key.usage();
                 let line = match inner {
                     None => entry,
+                    Some("jobs") => format!("jobs = [{{ {entry} }}]"),
                     Some(inner) => format!("{inner} = {{ {entry} }}"),
                 };
                 let table = read(&line).unwrap_or_else(|error| panic!("{line}: {error}"));

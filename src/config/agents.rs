@@ -3,18 +3,21 @@
 use super::declared::DeclaredAgents;
 use super::memory::{self, Reading};
 use super::people::{self, People, WrittenWho};
-use super::reader::{Problems, Section, wrong_type};
+use super::providers::ProviderNames;
+use super::reader::{Nameless, Problems, Section, wrong_type};
 use super::tools::{self, Names};
+use super::twice::usable_name;
 use super::{
-    AgentLimits, AgentMemory, AgentSpec, AgentTools, ModelRef, ModelSettings, Problem, Spanned, Who,
+    AgentLimits, AgentMemory, AgentSpec, AgentTools, JobSpec, ModelRef, ModelSettings, Problem,
+    Spanned, Who,
 };
-use super::{limits, models, personality, providers, schema};
+use super::{jobs, limits, models, personality, providers, schema};
 use crate::domain::{AgentId, InvalidAgentId, Zone};
 
 const MAX_NAME_CHARS: usize = 64;
 /// An emoji can be many characters: people, skin colours and joiners.
 const MAX_EMOJI_CHARS: usize = 16;
-/// Of `creature` and `vibe`, which stand in one sentence of the prompt.
+/// The limit of `creature` and `vibe`, because both stand in a single sentence of the prompt.
 const MAX_TRAIT_CHARS: usize = 200;
 
 /// The people of each agent, as written. They are looked up after the agents, because roles of
@@ -41,6 +44,7 @@ struct Fields {
     tools: AgentTools,
     access: Names,
     who: WrittenWho,
+    jobs: Vec<JobSpec>,
 }
 
 /// An id with its name in the file.
@@ -48,15 +52,24 @@ type Naming = (AgentId, Spanned<String>);
 
 pub(super) fn read(
     top: &Section<'_>,
-    provider_names: &[String],
+    provider_names: &ProviderNames,
     profile_names: &[String],
 ) -> (DeclaredAgents, WrittenDoors) {
-    let mut declared = DeclaredAgents::default();
+    let mut declared = DeclaredAgents {
+        refused: top.names_below("agent"),
+        is_unread: is_unread(top),
+        ..DeclaredAgents::default()
+    };
     let mut doors = WrittenDoors(Vec::new());
     let mut namings: Vec<Naming> = Vec::new();
     let mut readings: Vec<Reading> = Vec::new();
     let mut accesses: Vec<(AgentId, Names)> = Vec::new();
-    for named in top.named("agents") {
+    let nameless = top.nameless("agents", &schema::AGENT);
+    if let Some(nameless) = &nameless {
+        top.problems.note(without_id(nameless));
+    }
+    let tables = top.named("agents").into_iter();
+    for named in tables.filter(|named| nameless.is_none() || named.is_table()) {
         let fields = named
             .section(&schema::AGENT)
             .map(|section| fields(&section, provider_names, profile_names))
@@ -151,12 +164,18 @@ fn spec(id: AgentId, fields: Fields, table: Spanned<String>) -> AgentSpec {
         system_prompt: fields.system_prompt,
         memory: fields.memory,
         tools: fields.tools,
+        jobs: fields.jobs,
         span: Some(table.span),
     }
 }
 
-fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[String]) -> Fields {
+fn fields(
+    section: &Section<'_>,
+    provider_names: &ProviderNames,
+    profile_names: &[String],
+) -> Fields {
     let (tools, access) = tools::of_agent(section, profile_names);
+    let zone = zone(section).unwrap_or_default();
     Fields {
         name: line(section, "name", MAX_NAME_CHARS),
         emoji: line(section, "emoji", MAX_EMOJI_CHARS).map(|emoji| emoji.value),
@@ -166,7 +185,6 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
         limits: limits::agent(section),
         fallback: models::fallback(section, provider_names),
         settings: models::settings(section),
-        zone: zone(section).unwrap_or_default(),
         skills: skills(section),
         personality: personality::personality(section),
         system_prompt: personality::system_prompt(section),
@@ -175,10 +193,12 @@ fn fields(section: &Section<'_>, provider_names: &[String], profile_names: &[Str
         tools,
         access,
         who: people::written_who(section),
+        jobs: jobs::read(section, &zone),
+        zone,
     }
 }
 
-fn zone(section: &Section<'_>) -> Option<Zone> {
+pub(super) fn zone(section: &Section<'_>) -> Option<Zone> {
     let name = section.text("time_zone")?;
     let zone = Zone::named(name.value.trim());
     if zone.is_none() {
@@ -285,7 +305,7 @@ fn shared_name(name: &Spanned<String>, other: &AgentId) -> Problem {
 
 fn bad_id(id: &Spanned<String>, error: &InvalidAgentId) -> Problem {
     let problem = Problem::new(id.span.clone(), error.to_string()).label("not an agent id");
-    match usable_id(&id.value) {
+    match usable_name(&id.value) {
         Some(usable) => problem.help(format!(
             "write [agents.{usable}] and keep the rest for `name`"
         )),
@@ -293,10 +313,22 @@ fn bad_id(id: &Spanned<String>, error: &InvalidAgentId) -> Problem {
     }
 }
 
-/// A wrong id without its wrong characters.
-fn usable_id(text: &str) -> Option<AgentId> {
-    let words = text
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty());
-    AgentId::parse(&words.collect::<Vec<_>>().join("-").to_lowercase()).ok()
+/// `[agents]` with the keys of a single agent.
+fn without_id(nameless: &Nameless<'_>) -> Problem {
+    let id = nameless.text("name").and_then(usable_name);
+    let header = id.map_or_else(|| "[agents.rose]".to_owned(), |id| format!("[agents.{id}]"));
+    Problem::new(
+        nameless.span.clone(),
+        "an agent needs an id in its section's name",
+    )
+    .label("a key of an agent, but of which?")
+    .help(format!("write `{header}` above it in place of `[agents]`"))
+}
+
+/// Whether agents are written, but not so that their ids can be told.
+fn is_unread(top: &Section<'_>) -> bool {
+    let is_table = top
+        .value("agents")
+        .is_none_or(|agents| agents.get_ref().is_table());
+    !is_table || top.nameless("agents", &schema::AGENT).is_some()
 }

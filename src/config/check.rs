@@ -6,10 +6,10 @@ use super::declared::DeclaredAgents;
 use super::items::person;
 use super::reader::{Problems, Section};
 use super::secrets::Vault;
-use super::{Access, AgentSpec, Config, Memory, Spanned, Telegram, TelegramLimits};
+use super::{Access, AgentSpec, Config, Memory, Spanned, Telegram, TelegramLimits, WebChat};
 use super::{
-    admin, agents, bindings, currency, discord, limits, log, peers, people, platform, providers,
-    proxy, schema, tools, transport,
+    admin, agents, bindings, currency, discord, hooks, limits, log, peers, people, platform,
+    providers, proxy, route_tests, schema, tools, transport,
 };
 use crate::domain::AgentId;
 
@@ -31,11 +31,23 @@ pub(super) fn check(
         span: 0..0,
     };
     let top = Section::open(&schema::TOP, tree, &file, problems);
-    let provider_names = providers::names(&top);
+    let provider_names = providers::ProviderNames::of(&top);
     let access = top.section("access", &schema::ACCESS);
     let (mut declared, doors) = agents::read(&top, &provider_names, &tools::profile_names(&top));
     let people = people::read(&top, &declared, source);
     doors.open(&mut declared, &people, &top);
+    let telegram = top
+        .section("telegram", &schema::TELEGRAM)
+        .map(|section| telegram(&section, vault));
+    let discord = top
+        .section("discord", &schema::DISCORD)
+        .map(|section| discord::read(&section, vault));
+    let web = match top.section("web", &schema::WEB) {
+        Some(section) if section.boolean("enabled").unwrap_or(true) => WebChat::Meant,
+        None if telegram.is_none() && discord.is_none() => WebChat::Implied,
+        Some(_) | None => WebChat::Off,
+    };
+    let route_tests = route_tests::read(&top, &declared, &people);
     let config = Config {
         default_agent: default_agent(&top, &declared),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
@@ -43,16 +55,12 @@ pub(super) fn check(
         switch: top.choice("switch").unwrap_or_default(),
         max_running: top
             .at_least_one("max_running")
-            .and_then(|most| most.try_into().ok())
-            .unwrap_or(super::MAX_RUNNING),
+            .and_then(|most| most.try_into().ok()),
         currency: currency::read(&top),
         budget: limits::house(&top),
-        telegram: top
-            .section("telegram", &schema::TELEGRAM)
-            .map(|section| telegram(&section, vault)),
-        discord: top
-            .section("discord", &schema::DISCORD)
-            .map(|section| discord::read(&section, vault)),
+        telegram,
+        discord,
+        web,
         providers: providers::read(&top, source, vault),
         memory: top
             .section("memory", &schema::MEMORY)
@@ -73,8 +81,10 @@ pub(super) fn check(
                 .unwrap_or_default()
         },
         tools: tools::read(&top, access.as_ref(), &declared),
+        hooks: hooks::read(&top, &declared, vault),
         peer_groups: peers::read(&top, &declared),
         bindings: bindings::read(&top, &declared),
+        route_tests,
         agents: declared.agents,
     };
     limits::check_prices(&config, problems);
@@ -90,6 +100,7 @@ fn default_agent(top: &Section<'_>, declared: &DeclaredAgents) -> AgentId {
 
 fn telegram(section: &Section<'_>, vault: &Vault<'_>) -> Telegram {
     let platform = platform::read(section, vault, &TELEGRAM);
+    vault.check_token(section, &platform.token);
     Telegram {
         transport: transport::transport(section),
         proxy: proxy::read(

@@ -3,12 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::{
-    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, LogFormat, LogLevel, MemoryKind,
-    MemorySwitch, MetricsAccess, ModelRef, ProviderKind, Quote, Reasoning, Risk, Rotate, Switch,
-    TransportMode, Visibility,
+    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, HookSignature, LogFormat,
+    LogLevel, MemoryKind, MemorySwitch, MetricsAccess, ModelRef, ProviderKind, Quote, Reasoning,
+    Risk, Rotate, Switch, TransportMode, Visibility,
 };
 use crate::domain::{Platform, Role};
+use crate::jobs::{JobContext, Missed};
 
 /// A value written as a word from a short list.
 pub(super) trait Choice: Copy + FromStr + 'static {
@@ -56,6 +60,21 @@ impl Choice for Platform {
     }
 }
 
+impl Choice for Missed {
+    fn words() -> Vec<&'static str> {
+        Missed::ALL.iter().map(|missed| missed.as_str()).collect()
+    }
+}
+
+impl Choice for JobContext {
+    fn words() -> Vec<&'static str> {
+        JobContext::ALL
+            .iter()
+            .map(|context| context.as_str())
+            .collect()
+    }
+}
+
 impl Choice for Role {
     fn words() -> Vec<&'static str> {
         Role::ALL.into_iter().map(Role::as_str).collect()
@@ -80,6 +99,7 @@ choices! {
     MetricsAccess { Token = "token", Open = "open" }
     Quote { Auto = "auto", Always = "always", Never = "never" }
     Reasoning { None = "none", Low = "low", Medium = "medium", High = "high" }
+    HookSignature { Token = "token", Github = "github", Stripe = "stripe" }
     ProviderKind {
         OpenAi = "openai",
         OpenAiResponses = "openai-responses",
@@ -104,7 +124,7 @@ impl ProviderKind {
 impl ModelRef {
     /// The word for the built-in demo model; no provider can have this name.
     pub const DEMO: &'static str = "demo";
-    /// The demo model's first name. Homes and chosen models of that time still have it.
+    /// The demo model's first name, still in use in old homes and as a model chosen in old chats.
     const OLD_DEMO: &'static str = "offline";
 }
 
@@ -114,6 +134,20 @@ impl fmt::Display for ModelRef {
             ModelRef::Demo => f.write_str(Self::DEMO),
             ModelRef::Of { provider, model } => write!(f, "{provider}/{model}"),
         }
+    }
+}
+
+impl Serialize for ModelRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ModelRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse()
+            .map_err(|()| D::Error::custom(format!("`{text}` is no model")))
     }
 }
 

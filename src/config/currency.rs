@@ -1,4 +1,4 @@
-//! The currency that prices are written in, such as `USD`.
+//! The currency of all prices, such as `USD`.
 
 use std::fmt;
 use std::str::FromStr;

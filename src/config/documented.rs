@@ -6,7 +6,7 @@ use super::schema::PLACES;
 /// The file that shows every key, with comments.
 const EXAMPLE: &str = include_str!("../../config.example.toml");
 
-/// Keys that the example file shows inside of a line, where it has no room for comments.
+/// Keys inside of a line in the example file, where comments have no room.
 const INLINE: [(&str, &str); 5] = [
     ("input", "Money for a million tokens that the model reads."),
     (
@@ -26,10 +26,10 @@ const INLINE: [(&str, &str); 5] = [
 
 /// A key in the example file.
 pub struct Shown {
-    /// With a star for each name that the operator chooses.
+    /// The table of the key, with a star for each name that the operator chooses.
     place: String,
     key: String,
-    /// In TOML.
+    /// The value in TOML.
     pub value: String,
     comment: String,
 }
@@ -80,8 +80,8 @@ impl Documented {
             .find(|shown| shown.place == place && shown.key == key)
     }
 
-    /// The comment about a key: there, where a key of the same name is explained, or together with
-    /// the key above it.
+    /// The comment about a key: at the key, at a key of the same name elsewhere, or at the key
+    /// above.
     pub fn meaning(&self, place: &str, key: &str) -> Option<&str> {
         let told = |shown: &&Shown| !shown.comment.is_empty();
         let own = self.key(place, key).filter(told);
@@ -101,21 +101,21 @@ impl Documented {
         own.map(Shown::comment).or(inline).or_else(elsewhere)
     }
 
-    /// The comment above a table; empty without one.
+    /// The comment above a table, or an empty text.
     pub fn about(&self, place: &str) -> &str {
         let at = |place: &str| self.tables.iter().find(|(name, _)| name == place);
-        // Prices stand in one table, with a line for each model.
+        // Prices stand in a single table, with a line for each model.
         let table = at(place).or_else(|| at(place.trim_end_matches(".*")));
         table.map_or("", |(_, comment)| comment)
     }
 }
 
-/// `#:schema …`, which editors read.
+/// `#:schema …` is a line for editors.
 fn is_for_programs(line: &str) -> bool {
     line.starts_with("#:")
 }
 
-/// Tables whose last part is a name that the operator chooses.
+/// The table with `*` in place of a name chosen by the operator.
 fn starred(table: &str) -> String {
     let named = PLACES
         .iter()

@@ -10,6 +10,7 @@ mod headerless;
 mod line_endings;
 mod lines;
 mod mentions;
+mod other_forms;
 mod owners;
 mod regions;
 mod rename;
@@ -20,7 +21,9 @@ use toml_edit::{Array, ArrayOfTables, Document, DocumentMut, Item, Table, TableL
 
 use crate::domain::{AgentId, PersonId};
 use lines::{line_start, replaced, whole_lines, with_comments};
-use regions::{Region, cut, insert_behind_agents, insert_behind_bindings};
+use regions::{
+    Region, cut, insert_behind_agents, insert_behind_bindings, insert_behind_route_tests,
+};
 use tree::{agent_of, binding_tables, parse, pattern_of, refuse_inline_agents};
 
 pub(crate) use error::EditError;
@@ -108,7 +111,7 @@ pub(crate) struct NewRule {
     pub(crate) pattern: String,
     pub(crate) agent: AgentId,
     pub(crate) require_mention: Option<bool>,
-    /// Absent: everybody who may speak there.
+    /// Absent: all people who may speak there.
     pub(crate) users: Option<Vec<PersonId>>,
     /// Roles of a Discord server.
     pub(crate) roles: Vec<u64>,
@@ -155,8 +158,8 @@ pub(crate) fn add_section(text: &str, path: &[&str], section: Table) -> Result<S
     Ok(form.put_back(&format!("{}{gap}{document}", whole_lines(&plain))))
 }
 
-/// Gives the binding of exactly these places to another agent, or adds one. Bindings with filters
-/// are others.
+/// Gives the binding of exactly these places to another agent, or adds a binding. Bindings with
+/// filters are others.
 pub(crate) fn bind(text: &str, pattern: &str, id: &AgentId) -> Result<String, EditError> {
     let (plain, form) = line_endings::remove(text);
     let document = parse(&plain)?;
@@ -170,7 +173,7 @@ pub(crate) fn bind(text: &str, pattern: &str, id: &AgentId) -> Result<String, Ed
     }
 }
 
-/// Takes out the binding of exactly these places, with the comments directly above it.
+/// Takes out the binding of exactly these places, with the comments directly above.
 pub(crate) fn unbind(text: &str, pattern: &str) -> Result<String, EditError> {
     let (plain, form) = line_endings::remove(text);
     let found = regions::of_bindings(&plain, |table| is_plain(table, pattern))?;
@@ -202,7 +205,7 @@ fn binding_table(pattern: &str, id: &AgentId) -> String {
     ]))
 }
 
-/// The table as one of `[[bindings]]`.
+/// The table as an entry of `[[bindings]]`.
 fn as_binding(binding: Table) -> String {
     let mut document = DocumentMut::new();
     document.insert(
@@ -212,7 +215,20 @@ fn as_binding(binding: Table) -> String {
     document.to_string()
 }
 
-/// Cuts out the agent's tables, the bindings to the agent, and the agent's name in lists of others.
+/// Adds a route test behind the last, or at the end. Values are TOML.
+pub(crate) fn add_route_test(text: &str, test: Table) -> Result<String, EditError> {
+    let mut document = DocumentMut::new();
+    document.insert(
+        "route_tests",
+        Item::ArrayOfTables(ArrayOfTables::from_iter([test])),
+    );
+    let (plain, form) = line_endings::remove(text);
+    let added = insert_behind_route_tests(&plain, &document.to_string())?;
+    Ok(form.put_back(&added))
+}
+
+/// Cuts out the agent's tables, the bindings to the agent, the route tests for the agent, and the
+/// agent's name in lists of others.
 pub(crate) fn take_out_agent(text: &str, id: &AgentId) -> Result<TakenOut, EditError> {
     let (plain, form) = line_endings::remove(text);
     let document = parse(&plain)?;
@@ -222,6 +238,8 @@ pub(crate) fn take_out_agent(text: &str, id: &AgentId) -> Result<TakenOut, EditE
     let bindings = regions::of_bindings(&plain, |table| agent_of(table) == Some(id.as_str()))?;
     let patterns = bindings.iter().map(|region| region.name.clone()).collect();
     regions.extend(bindings);
+    let expects = |table: &dyn TableLike| agent_of(table) == Some(id.as_str());
+    regions.extend(regions::of_route_tests(&plain, expects)?);
     let headerless = headerless::of_agent(&plain, root, id);
     let pieces = [
         headerless::as_table(&plain, id, &headerless),
@@ -256,7 +274,8 @@ pub(crate) fn put_back(text: &str, piece: &str) -> Result<String, EditError> {
     Ok(form.put_back(&text))
 }
 
-/// Removes the `[[bindings]]` from a cut-out piece; returns the rest and their `match` texts.
+/// Removes `[[bindings]]` and `[[route_tests]]` from a cut-out piece; returns the rest and their
+/// `match` texts.
 pub(crate) fn without_bindings(piece: &str) -> Result<(String, Vec<String>), EditError> {
     let mut document: DocumentMut = piece.parse().map_err(|_| EditError::NotToml)?;
     let patterns = binding_tables(document.as_table())
@@ -264,6 +283,7 @@ pub(crate) fn without_bindings(piece: &str) -> Result<(String, Vec<String>), Edi
         .map(|table| pattern_of(table))
         .collect();
     document.remove("bindings");
+    document.remove("route_tests");
     Ok((document.to_string(), patterns))
 }
 
@@ -318,7 +338,13 @@ pub(crate) fn set_section(
     Ok(form.put_back(&sections::set(&plain, section, keys)?))
 }
 
-/// A section as it is written.
+/// Takes a key out of a section.
+pub(crate) fn unset(text: &str, section: &str, key: &str) -> Result<String, EditError> {
+    let (plain, form) = line_endings::remove(text);
+    Ok(form.put_back(&sections::unset(&plain, section, key)?))
+}
+
+/// The lines of a section.
 pub(crate) fn section_lines(section: &str, keys: &[(&str, String)]) -> String {
     sections::lines_of(section, keys)
 }

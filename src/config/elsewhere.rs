@@ -1,4 +1,4 @@
-//! Finds where a key belongs that is written where nobody knows it.
+//! Finds the right place of a key unknown in its table.
 
 use super::known_servers;
 use super::reader::suggest;
@@ -6,8 +6,8 @@ use super::schema::{self, Key, PLACES, Shape};
 use super::synonyms;
 use crate::domain::nearest;
 
-/// What to do about a key that its table does not have. `below` is the first key below, if the key is
-/// a table itself.
+/// The advice about a key unknown in its table. `below` is the first key below, if the key is a
+/// table itself.
 pub(super) fn advice(shape: &Shape, key: &str, below: Option<&str>) -> String {
     if let Some(advice) = synonyms::advice(shape, key, below) {
         return match belongs(key).filter(|_| below.is_none()) {
@@ -19,7 +19,11 @@ pub(super) fn advice(shape: &Shape, key: &str, below: Option<&str>) -> String {
     let near = nearest(key, here.iter().copied());
     match (near, belongs(key)) {
         (Some(near), Some(place)) if near.starts_with(key) || key.starts_with(near) => {
-            format!("did you mean `{near}`? `{key}` {place}")
+            match is_only_below(shape, key) {
+                // In [access], `owner` is a slip of `owners`, and not a key of [access.tools].
+                true => format!("did you mean `{near}`?"),
+                false => format!("did you mean `{near}`? `{key}` {place}"),
+            }
         }
         (_, Some(place)) => format!("`{key}` {place}"),
         (Some(near), None) if is_slip(key, near) => format!("did you mean `{near}`?"),
@@ -33,6 +37,11 @@ pub(super) fn advice(shape: &Shape, key: &str, below: Option<&str>) -> String {
 fn is_slip(key: &str, near: &str) -> bool {
     const SURE: f64 = 0.88;
     strsim::jaro_winkler(key, near) >= SURE
+}
+
+/// The key of this table that was surely meant by a misspelt key.
+pub(super) fn slip_of(shape: &Shape, key: &str) -> Option<&'static str> {
+    nearest(key, shape.names()).filter(|near| is_slip(key, near))
 }
 
 /// A slip of a key of another table.
@@ -73,9 +82,20 @@ fn belongs(key: &str) -> Option<String> {
     (!tables.is_empty()).then(|| format!("belongs under {}", tables.join(" or ")))
 }
 
-/// A place as people write it: `[agents.<id>.limits]`.
+/// Whether only sections inside this table have the key.
+fn is_only_below(shape: &Shape, key: &str) -> bool {
+    let own = PLACES.iter().find(|(_, other)| other.name == shape.name);
+    let Some((own, _)) = own.filter(|(own, _)| !own.is_empty()) else {
+        return false;
+    };
+    let mut others = PLACES.iter().filter(|(_, other)| other.key(key).is_some());
+    others.all(|(place, _)| place.starts_with(&format!("{own}.")))
+}
+
+/// A place in people's notation: `[agents.<id>.limits]`.
 fn title(place: &str) -> String {
-    let is_list = schema::TOP.key(place).is_some_and(Key::is_list_of_tables);
+    let is_list =
+        schema::TOP.key(place).is_some_and(Key::is_list_of_tables) || place == "agents.*.jobs";
     let id = if place.starts_with("agents.") {
         "<id>"
     } else {
@@ -117,6 +137,7 @@ mod tests {
             "models",
             "did you mean `model`? `models` belongs under [providers.<name>]",
         );
+        check(&schema::ACCESS, "owner", "did you mean `owners`?");
         check(
             &schema::TELEGRAM,
             "owners",
@@ -152,7 +173,9 @@ mod tests {
                 for key in other.names().filter(|key| shape.key(key).is_none()) {
                     let told = advice(shape, key, None);
                     let top = "belongs at the top of the file";
-                    let is_told = told.contains(&title(place))
+                    let is_slip = is_only_below(shape, key) && told.starts_with("did you mean");
+                    let is_told = is_slip
+                        || told.contains(&title(place))
                         || told.contains(top)
                         || told.contains("is a section of its own");
                     assert!(is_told, "`{key}` in {}: {told}", shape.name);

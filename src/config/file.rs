@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 use super::reader::Problems;
-use super::report::line_of;
+use super::report::{Lines, line_of};
 use super::secrets::Vault;
 use super::syntax::{self, Broken};
 use super::system_error::in_words;
@@ -24,12 +24,14 @@ pub enum LoadError {
     Missing(PathBuf),
     #[error("{} is a link to a file that does not exist. Put the file back, or delete the link and run `parlor init`.", .0.display())]
     Astray(PathBuf),
-    #[error("The config file {} is not UTF-8 text. Save it as UTF-8 and try again.", .0.display())]
-    NotText(PathBuf),
+    #[error("The config file {} is not UTF-8 text: line {line} has other bytes. Save it as UTF-8 and try again.", path.display())]
+    NotText { path: PathBuf, line: usize },
     #[error("{} is a folder, but the config must be a file. Move the folder away and run `parlor init`.", .0.display())]
     Folder(PathBuf),
     #[error("You may not read the config file {}. Run this as the user who owns the file, or as that user: `chmod u+r {}`.", .0.display(), .0.display())]
     NotAllowed(PathBuf),
+    #[error("The config file {} may not be read by this user. Run the command as the user who runs Parlor.", .0.display())]
+    NotEntered(PathBuf),
     #[error("The config file {} cannot be read: {}.", path.display(), in_words(error))]
     Unreadable { path: PathBuf, error: io::Error },
 }
@@ -39,9 +41,10 @@ impl LoadError {
         match self {
             LoadError::Missing(path)
             | LoadError::Astray(path)
-            | LoadError::NotText(path)
+            | LoadError::NotText { path, .. }
             | LoadError::Folder(path)
             | LoadError::NotAllowed(path)
+            | LoadError::NotEntered(path)
             | LoadError::Unreadable { path, .. } => path,
         }
     }
@@ -60,14 +63,24 @@ pub(crate) fn read_home(home: &Path) -> Result<Source, LoadError> {
 /// The text of any file.
 pub(crate) fn read_file(path: &Path) -> Result<Source, LoadError> {
     let path = path.to_owned();
-    match fs::read_to_string(&path) {
-        Ok(text) => Ok(Source { path, text }),
+    match fs::read(&path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Source { path, text }),
+            Err(error) => {
+                let fine = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let line = fine.iter().filter(|byte| **byte == b'\n').count() + 1;
+                Err(LoadError::NotText { path, line })
+            }
+        },
         Err(error) => Err(match error.kind() {
             io::ErrorKind::NotFound if path.is_symlink() => LoadError::Astray(path),
             io::ErrorKind::NotFound => LoadError::Missing(path),
-            io::ErrorKind::InvalidData => LoadError::NotText(path),
             io::ErrorKind::IsADirectory => LoadError::Folder(path),
-            io::ErrorKind::PermissionDenied => LoadError::NotAllowed(path),
+            // A file that is seen may still not be read; a closed folder shows none.
+            io::ErrorKind::PermissionDenied => match fs::symlink_metadata(&path) {
+                Ok(_) => LoadError::NotAllowed(path),
+                Err(_) => LoadError::NotEntered(path),
+            },
             _ => LoadError::Unreadable { path, error },
         }),
     }
@@ -90,8 +103,9 @@ pub(super) fn draft_in(source: Source, vault: &Vault<'_>) -> Draft {
     let (tree, errors) = DeTable::parse_recoverable(&source.text);
     let problems = Problems::default();
     let mut config = check::check(tree.get_ref(), &source.text, vault, &problems);
+    let lines = Lines::of(&source.text);
     for binding in &mut config.bindings {
-        binding.line = line_of(&source.text[..binding.pattern.span.start]);
+        binding.line = lines.line_at(binding.pattern.span.start);
     }
     let covered = redact::cover(&source.text, tree.get_ref(), errors.is_empty());
     let broken = Broken {
@@ -123,7 +137,7 @@ fn without_echoes(
         return others;
     }
     let syntax = syntax::problems(errors, broken);
-    if !errors.iter().all(syntax::is_local) {
+    if !errors.iter().all(syntax::is_local) || syntax.iter().any(syntax::hides_tables) {
         return syntax;
     }
     let line = |span: &Range<usize>| line_of(&broken.text[..span.start]);

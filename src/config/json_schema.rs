@@ -1,8 +1,8 @@
-//! The keys of `config.toml` as a JSON Schema, for editors: they complete keys, show what a key
-//! means, and underline mistakes while a person types.
+//! The keys of `config.toml` as a JSON Schema, for editors: they complete keys, show the meaning of
+//! a key, and underline mistakes while a person types.
 //!
-//! Draft 7, because that is what editors for TOML read (taplo, Even Better TOML, Tombi). The schema
-//! knows the form of the file; what names mean is known to `parlor config check`.
+//! Draft 7, because editors for TOML read this version (taplo, Even Better TOML, Tombi). The schema
+//! knows the form of the file; `parlor config check` knows the meaning of names.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::documented::Documented;
 use super::schema::{self, Absence, Key, Kind, PLACES, Shape};
 
-/// The schema's name in the home folder. The first line of the shipped config names it.
+/// The schema's name in the home folder, also named in the first line of the shipped config.
 pub(crate) const SCHEMA_FILE: &str = "config.schema.json";
 
 /// The whole schema as a file.
@@ -60,7 +60,7 @@ fn table(documented: &Documented, place: &str, shape: &Shape) -> Value {
         table["required"] = json!(required);
     }
     if shape.name == schema::SECRET.name {
-        // Exactly one of the two.
+        // The table has either key, and not both.
         table["minProperties"] = json!(1);
         table["maxProperties"] = json!(1);
     }
@@ -99,7 +99,7 @@ fn value(documented: &Documented, place: &str, key: &Key) -> Value {
     value
 }
 
-/// The keys of a table. Several places may share one entry of the list.
+/// The keys of a table. Several places may share an entry of the list.
 fn shape_at(path: &str) -> Option<&'static Shape> {
     PLACES
         .iter()
@@ -128,21 +128,25 @@ fn plain(documented: &Documented, key: &Key) -> Value {
                 "properties": { "allow": texts, "deny": texts },
             }],
         }),
-        Kind::Ids => json!({
-            "type": "array",
-            "items": {
-                "anyOf": [{ "type": "string", "pattern": "^[0-9]+$" }, { "type": "integer", "minimum": 0 }],
-            },
-        }),
+        Kind::Ids => json!({ "type": "array", "items": id() }),
+        Kind::Id => id(),
         Kind::TextOrSecret => {
             let secret = table(documented, "", &schema::SECRET);
             json!({ "anyOf": [{ "type": "string" }, secret] })
         }
+        Kind::Tables => json!({ "type": "array" }),
         Kind::WordByName(words) => json!({
             "type": "object",
             "additionalProperties": { "enum": words() },
         }),
     }
+}
+
+/// A number, with or without quotes.
+fn id() -> Value {
+    json!({
+        "anyOf": [{ "type": "string", "pattern": "^[0-9]+$" }, { "type": "integer", "minimum": 0 }],
+    })
 }
 
 /// All values of the example's type.
@@ -165,7 +169,7 @@ fn whole_number(least: u32) -> Value {
     json!({ "type": "integer", "minimum": least, "maximum": u32::MAX })
 }
 
-/// A value of TOML as JSON. Dates have no counterpart, and no key takes one.
+/// A value of TOML as JSON. Dates have no counterpart, and no key takes a date.
 fn in_json(text: &str) -> Option<Value> {
     let line = format!("x = {text}");
     let tree = DeTable::parse(&line).ok()?;

@@ -5,10 +5,23 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-/// A secret that the config names.
+/// The file of the home with variables for a service, as lines `NAME=value`: a unit of systemd sees
+/// nothing of a shell.
+pub(crate) const ENVIRONMENT_FILE: &str = "environment";
+
+/// Whether a text of such lines sets the variable.
+pub(crate) fn sets_variable(text: &str, name: &str) -> bool {
+    let mut lines = text.lines().map(str::trim_start);
+    lines.any(|line| {
+        let rest = line.strip_prefix(name);
+        rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+    })
+}
+
+/// A secret named by the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeptSecret {
-    /// Such as `telegram.token`.
+    /// The key of the secret, such as `telegram.token`.
     pub(crate) key: String,
     pub(crate) keeper: Keeper,
 }
@@ -20,7 +33,7 @@ pub(crate) enum Keeper {
     File(PathBuf),
 }
 
-/// Every secret of a config, by key. A text that is no TOML names none.
+/// Every secret of a config, by key. A text other than TOML names none.
 pub(crate) fn kept_secrets(text: &str, home: &Path) -> Vec<KeptSecret> {
     let mut found = Vec::new();
     if let Ok(table) = text.parse::<Table>() {
@@ -67,6 +80,13 @@ fn keeper(table: &Table, key: &str, home: &Path) -> Option<Keeper> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_set_a_variable_are_known() {
+        let text = "# A=1\n B = 2\nCC=3";
+        let known = ["A", "B", "C", "CC"].map(|name| sets_variable(text, name));
+        assert_eq!(known, [false, true, false, true]);
+    }
 
     #[test]
     fn secrets_are_found_wherever_they_are_named() {

@@ -1,11 +1,11 @@
-//! Model servers that people know by name, and the lines that make a provider of each.
+//! Well-known model servers, and the lines that make a provider of each.
 
 use super::ProviderKind;
 
 /// A server that speaks OpenAI's dialect under another name.
 pub(super) struct KnownServer {
     pub(super) title: &'static str,
-    /// Its names without capitals, spaces and signs.
+    /// The server's names without capitals, spaces and signs.
     names: &'static [&'static str],
     pub(super) base_url: &'static str,
     /// The variable that its users keep the key in. A server on this machine needs no key.
@@ -57,11 +57,11 @@ const SERVERS: [KnownServer; 7] = [
     },
 ];
 
-/// A model server that people can choose: by a key that they have, or because it runs here.
+/// A model server for people to choose: because they have its key, or because the server runs here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ModelServer {
     pub(crate) title: &'static str,
-    /// For `[providers.<name>]`.
+    /// The name for `[providers.<name>]`.
     pub(crate) name: &'static str,
     pub(crate) kind: ProviderKind,
     /// None: the usual address of its kind.
@@ -72,7 +72,7 @@ pub(crate) struct ModelServer {
     pub(crate) model: Option<&'static str>,
 }
 
-/// The servers with a dialect of their own, then those that speak OpenAI's.
+/// The servers with a dialect of their own, then the servers with OpenAI's.
 pub(crate) fn model_servers() -> Vec<ModelServer> {
     let own = |title, name, kind, variable, model| ModelServer {
         title,
@@ -135,7 +135,7 @@ const DIALECTS: [(ProviderKind, &[&str]); 5] = [
     (ProviderKind::Ollama, &["ollama"]),
 ];
 
-/// The server that people call so.
+/// The server of this name, as people write the name.
 pub(super) fn find(name: &str) -> Option<&'static KnownServer> {
     let name = plain(name);
     SERVERS
@@ -164,7 +164,7 @@ pub(super) fn variable_of(name: &str) -> Option<&'static str> {
     find(name)?.variable
 }
 
-/// The dialect that people call so.
+/// The dialect of this name, as people write the name.
 pub(super) fn dialect(name: &str) -> Option<ProviderKind> {
     let name = plain(name);
     DIALECTS

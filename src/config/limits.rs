@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use super::reader::{Problems, Section, Value, wrong_type};
 use super::{
     AgentLimits, Budget, Caps, Config, ModelRef, Money, PersonLimits, Price, Problem, RoleLimits,
-    schema,
+    Spanned, schema,
 };
 
 pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
@@ -93,7 +93,7 @@ fn of_role(limits: &Section<'_>, role: &str, others: PersonLimits) -> PersonLimi
     }
 }
 
-/// A written 0 lifts the limit that counts for everybody.
+/// A written 0 lifts the limit of all people.
 fn budget_of_role(own: &Section<'_>, others: Budget) -> Budget {
     let read = budget(own);
     let is_written = |name| own.value(name).is_some();
@@ -114,6 +114,10 @@ fn budget_of_role(own: &Section<'_>, others: Budget) -> Budget {
 /// The prices of a provider's models, by their names there.
 pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
     let priced = section.named("prices").into_iter().filter_map(|named| {
+        if let Some(rest) = named.only_table_below() {
+            section.problems.note(unquoted(&named.name, &rest));
+            return None;
+        }
         let price = named.section(&schema::PRICE)?;
         let (input, output) = (money(&price, "input"), money(&price, "output"));
         let cached = if price.value("cached").is_some() {
@@ -133,6 +137,16 @@ pub(super) fn prices(section: &Section<'_>) -> Vec<(String, Price)> {
     priced.collect()
 }
 
+/// `gpt-5.4 = { … }`: TOML reads the point as a table within a table.
+fn unquoted(name: &Spanned<String>, rest: &str) -> Problem {
+    let model = format!("{}.{rest}", name.value);
+    Problem::new(name.span.clone(), format!("`{model}` needs quotes"))
+        .label("a point separates tables")
+        .help(format!(
+            "write `\"{model}\" = {{ input = 2.0, output = 8.0 }}`, in money for a million tokens"
+        ))
+}
+
 /// Refuses a limit on money for a model without a price, because such a limit would never be
 /// reached.
 pub(super) fn check_prices(config: &Config, problems: &Problems) {
@@ -147,6 +161,8 @@ pub(super) fn check_prices(config: &Config, problems: &Problems) {
     let counts_for_all = config.budget.has_cost()
         || people.guest.budget.has_cost()
         || people.member.budget.has_cost();
+    // A single price is enough for all agents with the model.
+    let mut told: Vec<&ModelRef> = Vec::new();
     for agent in config
         .agents
         .iter()
@@ -154,8 +170,12 @@ pub(super) fn check_prices(config: &Config, problems: &Problems) {
     {
         let own = agent.model.as_ref().unwrap_or(&config.default_model);
         let mut usable = std::iter::once(own).chain(&agent.fallback).chain(&offered);
-        if let Some(model) = usable.find(|model| config.price(model).is_none()) {
+        let Some(model) = usable.find(|model| config.price(model).is_none()) else {
+            continue;
+        };
+        if !told.contains(&model) {
             problems.note(no_price(agent.span.clone().unwrap_or_default(), model));
+            told.push(model);
         }
     }
 }
@@ -191,6 +211,10 @@ fn money(section: &Section<'_>, name: &str) -> Option<Money> {
             value,
             "an amount of money, 0 or more, with at most six decimals",
         );
+        let problem = match amount(value).is_some_and(|text| text.starts_with('-')) {
+            true => problem.label("this is below 0"),
+            false => problem,
+        };
         section
             .problems
             .note(problem.help(format!("write it like `{}`", section.usage(name))));

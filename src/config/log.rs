@@ -12,19 +12,19 @@ pub struct Log {
     pub file: Option<LogFile>,
 }
 
-/// A file of log lines, and how much is kept of it.
+/// A file of log lines, with the limits on its size and on earlier files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
     /// A relative path begins in the home folder.
     pub path: String,
     pub rotate: Rotate,
-    /// A larger file makes room for a new one, whatever `rotate` says. 0: no limit.
+    /// A larger file makes room for a new file, with any `rotate`. 0: no limit.
     pub max_mb: u32,
     /// Earlier files kept.
     pub keep: u32,
 }
 
-/// The form of log lines that no person watches.
+/// The form of log lines without a watching person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
     #[default]
@@ -33,7 +33,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// The least important lines that are logged.
+/// The least important level in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogLevel {
     Error,
@@ -47,10 +47,10 @@ pub enum LogLevel {
 /// When a new file begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rotate {
-    /// With each day, in local time.
+    /// A new file begins with each day, in local time.
     #[default]
     Daily,
-    /// By size alone.
+    /// A new file begins by size alone.
     Size,
 }
 

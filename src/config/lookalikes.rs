@@ -1,5 +1,5 @@
-//! Tells secrets from the names of places where secrets are kept, so that a secret in the wrong field
-//! is not repeated. Pure.
+//! Tells secrets from the names of places where secrets are kept, so that a secret in the wrong
+//! field is not repeated. Pure.
 
 /// Bot tokens have a colon and most keys a hyphen, so a secret written where its name belongs does
 /// not pass as a name and is not repeated in messages.
@@ -8,8 +8,8 @@ pub(super) fn is_variable_name(text: &str) -> bool {
     plain && !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A variable's name as people write it: `TELEGRAM_BOT_TOKEN`. Some keys consist of letters and
-/// digits alone, so other names are not repeated in messages.
+/// Whether a text is a variable's name in the usual notation: `TELEGRAM_BOT_TOKEN`. Some keys
+/// consist of letters and digits alone, so other names are not repeated in messages.
 pub(super) fn looks_like_variable(name: &str) -> bool {
     const MAX_WORD: usize = 14;
     const MAX_DIGITS: usize = 4;
@@ -21,7 +21,7 @@ pub(super) fn looks_like_variable(name: &str) -> bool {
         && name.split('_').all(|word| word.len() <= MAX_WORD)
 }
 
-/// The name in `$NAME` or `${NAME}`, as the shell has it, if it looks like one.
+/// The name in `$NAME` or `${NAME}`, as in a shell, if the name looks like a variable.
 pub(super) fn variable_behind_dollar(text: &str) -> Option<&str> {
     let name = text.strip_prefix('$')?;
     let name = name
@@ -31,8 +31,8 @@ pub(super) fn variable_behind_dollar(text: &str) -> Option<&str> {
     looks_like_variable(name).then_some(name)
 }
 
-/// A path as people write it: `secrets/telegram`. Anything with many capitals and digits, or with
-/// other characters, may be a secret in the wrong field.
+/// Whether a text is a path in the usual notation: `secrets/telegram`. Anything with many capitals
+/// and digits, or with other characters, may be a secret in the wrong field.
 pub(super) fn looks_like_path(path: &str) -> bool {
     const MAX_PART: usize = 32;
     const MAX_MIXED: usize = 4;
@@ -53,7 +53,7 @@ pub(super) fn has_key_prefix(word: &str) -> bool {
     PREFIXES.iter().any(|prefix| word.starts_with(prefix))
 }
 
-/// A word that is a secret wherever it stands: a bot's token, or a key by its beginning.
+/// Whether a word is a secret in any place: a bot's token, or a key by its beginning.
 pub(super) fn looks_like_secret(word: &str) -> bool {
     const MIN_KEY: usize = 12;
     const MIN_TAIL: usize = 16;

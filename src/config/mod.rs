@@ -24,7 +24,10 @@ mod documented;
 pub(crate) mod edit;
 mod elsewhere;
 mod file;
+mod foreign_keys;
+mod hooks;
 mod items;
+mod jobs;
 mod json_schema;
 mod kept_secrets;
 mod known_servers;
@@ -33,6 +36,7 @@ mod log;
 mod lookalikes;
 mod memory;
 mod models;
+mod odd_characters;
 mod odd_quotes;
 mod peers;
 mod people;
@@ -44,6 +48,7 @@ mod proxy;
 mod reader;
 mod redact;
 mod report;
+mod route_tests;
 mod schema;
 mod secrets;
 pub(crate) mod settings;
@@ -59,14 +64,18 @@ mod twice;
 mod tests;
 
 pub use admin::{Admin, MetricsAccess};
-pub(crate) use agent_table::{AgentTable, Names, SkillLists, SkillNames, WhoWords};
+pub(crate) use agent_table::{
+    AgentTable, HeartbeatKeys, JobKeys, Names, SkillLists, SkillNames, WhoWords,
+};
 pub use currency::Currency;
 pub use documented::{Documented, Shown};
 pub use file::{LoadError, draft, load};
 pub(crate) use file::{read_file, read_home};
+pub use hooks::{Hook, Signature as HookSignature};
+pub use jobs::{HEARTBEAT, JobPrompt, JobSpec};
 pub use json_schema::json_schema_text;
 pub(crate) use json_schema::{SCHEMA_FILE, is_schema_old};
-pub(crate) use kept_secrets::{Keeper, KeptSecret, kept_secrets};
+pub(crate) use kept_secrets::{ENVIRONMENT_FILE, Keeper, KeptSecret, kept_secrets, sets_variable};
 pub(crate) use known_servers::{ModelServer, model_servers};
 pub use log::{Log, LogFile, LogFormat, LogLevel, Rotate};
 pub use peers::PeerGroup;
@@ -75,6 +84,8 @@ pub use platform::{Answers, PlatformConfig, Quote};
 pub(crate) use problem_list::ListedProblem;
 pub(crate) use report::Severity;
 pub use report::{Fault, Problem, Report, Source};
+pub(crate) use route_tests::NOBODY;
+pub use route_tests::RouteTest;
 pub use schema::{Absence, Key, PLACES, Shape};
 pub use secrets::{Secret, Secrets};
 pub(crate) use store::write_schema;
@@ -83,7 +94,7 @@ pub use tools::{
     ToolRules,
 };
 
-/// All decisions of the operator. A running gateway holds a config and never changes it.
+/// All decisions of the operator. A running gateway never changes its config.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub default_agent: AgentId,
@@ -91,16 +102,17 @@ pub struct Config {
     pub default_model: ModelRef,
     pub group_sessions: GroupSessions,
     pub switch: Switch,
-    /// Turns at once, of all agents together.
-    pub max_running: usize,
+    /// Turns at once, of all agents together. None: as many as the memory has room for.
+    pub max_running: Option<usize>,
     /// The money of all prices and costs.
     pub currency: Currency,
-    /// The most that all agents may spend together: `[limits]`.
+    /// The most money and tokens for all agents together: `[limits]`.
     pub budget: Budget,
     /// Absent section: Telegram is off.
     pub telegram: Option<Telegram>,
     /// Absent section: Discord is off.
     pub discord: Option<Discord>,
+    pub web: WebChat,
     pub providers: BTreeMap<String, Provider>,
     pub access: Access,
     pub memory: Memory,
@@ -108,12 +120,26 @@ pub struct Config {
     /// Absent section: no listener.
     pub admin: Option<Admin>,
     pub tools: ToolRules,
-    /// In file order.
+    /// Addresses for calls of other programs, by name.
+    pub hooks: BTreeMap<String, Hook>,
+    /// Peer groups in file order.
     pub peer_groups: Vec<PeerGroup>,
-    /// In file order; `main` is always among them.
+    /// Agents in file order; `main` is always among them.
     pub agents: Vec<AgentSpec>,
-    /// In file order, as written; `routing` gives them their meaning.
+    /// Bindings in file order, as written; `routing` gives them their meaning.
     pub bindings: Vec<Binding>,
+    /// Route tests in file order.
+    pub route_tests: Vec<RouteTest>,
+}
+
+/// The chat in a browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebChat {
+    Off,
+    /// `[web]` is in the file.
+    Meant,
+    /// On because no other platform is.
+    Implied,
 }
 
 /// Whether members of a plain group talk to the bot together.
@@ -220,7 +246,7 @@ pub struct ProviderLines {
     pub base_url: Option<usize>,
 }
 
-/// Models of a provider that get pictures.
+/// The models of a provider that get pictures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Vision {
     /// Models whose names are known for vision.
@@ -298,7 +324,7 @@ pub struct PersonLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoleLimits {
     pub guest: PersonLimits,
-    /// Of admins too.
+    /// The limits of members and admins.
     pub member: PersonLimits,
 }
 
@@ -393,7 +419,7 @@ pub struct AgentSpec {
     /// Asked in this order when the model cannot answer.
     pub fallback: Vec<ModelRef>,
     pub settings: ModelSettings,
-    /// The machine's unless the table names one.
+    /// The zone of the machine, unless the table names another.
     pub zone: Zone,
     /// Allowed skills; absent is the whole pool. The room `agents` checks whether they exist.
     pub skills: Option<Vec<Spanned<String>>>,
@@ -406,6 +432,8 @@ pub struct AgentSpec {
     pub system_prompt: Option<String>,
     pub memory: AgentMemory,
     pub tools: AgentTools,
+    /// Jobs in file order; the heartbeat is the last.
+    pub jobs: Vec<JobSpec>,
     /// Where the table's name is in the file; `None` for an agent the file does not name.
     pub span: Option<Range<usize>>,
 }
@@ -413,26 +441,26 @@ pub struct AgentSpec {
 /// The memory of all agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// The visibility of a memory that is saved without any.
+    /// The visibility of a memory saved without any.
     pub default_visibility: DefaultVisibility,
 }
 
-/// Who sees a memory. An agent sees memories of its own, and those of agents in its
+/// The readers of a memory. An agent sees memories of its own, and memories of agents in its
 /// `read_memory_from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Visibility {
-    /// Its agent, for the person who had it saved: in private chats, and where that person looks
-    /// for it.
+    /// Visible to its agent, for the person of the memory: in private chats, and where this
+    /// person searches.
     Person,
-    /// Its agent, in the place where it was saved.
+    /// Visible to its agent, in the place of the memory.
     Place,
-    /// Its agent, for everybody everywhere.
+    /// Visible to its agent, for all people in all places.
     Private,
-    /// Every agent.
+    /// Visible to every agent.
     Global,
 }
 
-/// The memories that are looked up before an agent answers. The default is all of them.
+/// The memories to look up before an agent answers. The default is all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecallFilter {
     /// Empty: all.
@@ -447,16 +475,16 @@ pub struct RecallFilter {
 pub enum MemoryKind {
     /// Saved on its own.
     Memory,
-    /// In the notes of a day.
+    /// A memory in the notes of a day.
     Note,
-    /// In MEMORY.md.
+    /// A memory in MEMORY.md.
     File,
 }
 
 /// The visibility of memories saved without any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DefaultVisibility {
-    /// Said in a private chat: that person. Said elsewhere: that place.
+    /// A private chat makes a memory for its person, any other place a memory for the place.
     #[default]
     Apart,
     Private,
@@ -479,7 +507,7 @@ pub struct AgentMemory {
     pub recall: bool,
     /// Size of the memories in the prompt.
     pub recall_tokens: u32,
-    /// Narrows the memories that are looked up.
+    /// Narrows the memories of a look-up.
     pub recall_filter: RecallFilter,
     /// Agents whose memories this agent sees too.
     pub read_from: Vec<AgentId>,
@@ -515,7 +543,7 @@ pub struct Spanned<T> {
     pub span: Range<usize>,
 }
 
-/// A config as far as it could be read, with all problems so far.
+/// The readable parts of a config, with all problems so far.
 ///
 /// Other rooms add problems of their own (`routing` knows the meaning of a binding). Only a draft
 /// without problems becomes a config.
@@ -526,35 +554,35 @@ pub struct Draft {
     /// Keys of providers that cannot be read. Parlor starts without them.
     pub warnings: Vec<Problem>,
     pub source: Source,
-    /// What the config was read for.
+    /// The purpose of reading the config.
     pub purpose: Secrets,
 }
 
-/// A turn mostly waits for its model, so this is generous.
-const MAX_RUNNING: usize = 1024;
-
 impl Config {
-    /// The meaning of an empty file: a single agent, the demo model, and pairing for everybody.
+    /// The meaning of an empty file: a single agent, the demo model, and pairing for all people.
     pub fn embedded() -> Self {
         Config {
             default_agent: AgentId::main(),
             default_model: ModelRef::default(),
             group_sessions: GroupSessions::default(),
             switch: Switch::default(),
-            max_running: MAX_RUNNING,
+            max_running: None,
             currency: Currency::default(),
             budget: Budget::default(),
             telegram: None,
             discord: None,
+            web: WebChat::Implied,
             providers: BTreeMap::new(),
             access: Access::default(),
             memory: Memory::default(),
             log: Log::default(),
             admin: None,
+            hooks: BTreeMap::new(),
             peer_groups: Vec::new(),
             tools: ToolRules::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
             bindings: Vec::new(),
+            route_tests: Vec::new(),
         }
     }
 
@@ -644,13 +672,16 @@ impl RoleLimits {
 }
 
 impl std::fmt::Display for Money {
-    /// Two decimals, or more for amounts below a hundredth.
+    /// Rounded to four decimals, without zeros at the end beyond the second. Amounts too small for
+    /// this rounding are told in full.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (whole, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
-        match (whole, micros) {
-            (0, 1..10_000) => write!(f, "0.{}", format!("{micros:06}").trim_end_matches('0')),
-            _ => write!(f, "{whole}.{:02}", micros / 10_000),
+        if (1..50).contains(&self.0) {
+            return write!(f, "0.{:06}", self.0);
         }
+        let rounded = self.0.saturating_add(50) / 100;
+        let (whole, decimals) = (rounded / 10_000, format!("{:04}", rounded % 10_000));
+        let (always, rest) = decimals.split_at(2);
+        write!(f, "{whole}.{always}{}", rest.trim_end_matches('0'))
     }
 }
 
@@ -705,12 +736,35 @@ impl Default for AgentMemory {
 }
 
 impl Config {
-    /// The settings of a platform; none where the platform is off, and none for the terminal.
+    pub fn has_platform(&self) -> bool {
+        self.telegram.is_some() || self.discord.is_some()
+    }
+
+    /// The turns of a place whose prompts are kept. None without a dashboard to show them.
+    pub(crate) fn prompts_kept(&self) -> u32 {
+        match &self.admin {
+            Some(admin) => admin.prompts_kept,
+            None if self.has_web() => admin::PROMPTS_KEPT,
+            None => 0,
+        }
+    }
+
+    pub fn has_web(&self) -> bool {
+        self.web != WebChat::Off
+    }
+
+    /// Whether people can write to the gateway from anywhere but the terminal.
+    pub fn has_channel(&self) -> bool {
+        self.has_platform() || self.has_web()
+    }
+
+    /// The settings of a platform; none where the platform is off, and none for the terminal and
+    /// the web chat.
     pub fn platform(&self, platform: Platform) -> Option<&PlatformConfig> {
         match platform {
             Platform::Telegram => self.telegram.as_ref().map(|telegram| &telegram.platform),
             Platform::Discord => self.discord.as_ref().map(|discord| &discord.platform),
-            Platform::Local => None,
+            Platform::Local | Platform::Web => None,
         }
     }
 }
@@ -736,6 +790,7 @@ impl AgentSpec {
             system_prompt: None,
             memory: AgentMemory::default(),
             tools: AgentTools::default(),
+            jobs: Vec::new(),
             span: None,
         }
     }

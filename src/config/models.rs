@@ -13,7 +13,10 @@ const MOST_FALLBACKS: usize = 8;
 const MOST_OFFERED: usize = 50;
 
 /// The fallback models of an agent. Every provider must exist.
-pub(super) fn fallback(section: &Section<'_>, providers: &[String]) -> Vec<ModelRef> {
+pub(super) fn fallback(
+    section: &Section<'_>,
+    providers: &providers::ProviderNames,
+) -> Vec<ModelRef> {
     let item =
         |value: &Value<'_>| match value.get_ref().as_str() {
             Some(text) => providers::known_model(

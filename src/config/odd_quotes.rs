@@ -1,6 +1,6 @@
 //! Quotes that look like quotes but are none in TOML: word processors, chats and phones write them.
 
-/// A name for the kind of quotes, if the character is one of them.
+/// A name for the kind of quotes, if the character is a quote.
 pub(super) fn kind_of(c: char) -> Option<&'static str> {
     match c {
         '\u{201c}'..='\u{201f}' | '\u{2018}'..='\u{201b}' => Some("curly"),

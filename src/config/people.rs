@@ -1,26 +1,29 @@
-//! Reads `[people.<name>]` (a person with ids on several platforms and a role) and an agent's `who`.
+//! Reads `[people.<name>]` (a person with ids on several platforms and a role) and an agent's
+//! `who`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::declared::DeclaredAgents;
 use super::reader::{Section, Value, suggest, wrong_type};
-use super::{Fault, Problem, Spanned, items, schema};
-use crate::domain::{AgentId, PersonId, Role};
+use super::{Fault, Problem, Spanned, agents, items, schema};
+use crate::domain::{AgentId, PersonId, Role, Zone};
 
 /// A `[people.<name>]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
     pub name: String,
-    /// At least one. The first stands for the person in counts.
+    /// Never empty. The first stands for the person in counts.
     pub ids: Vec<PersonId>,
-    /// With all agents.
+    /// The role with all agents.
     pub role: Option<Role>,
-    /// With one agent, in place of `role`.
+    /// The role with a single agent, in place of `role`.
     pub agents: BTreeMap<AgentId, Role>,
+    /// The zone for times shown to the person.
+    pub zone: Option<Zone>,
 }
 
-/// Lines of config.toml that fix something about a person, counted from 1.
+/// Lines of config.toml with facts about a person, counted from 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PersonLines {
     /// The name of the section.
@@ -34,28 +37,28 @@ pub struct PersonLines {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantedPerson {
     pub name: Option<String>,
-    /// At least one; the first stands for the person.
+    /// Never empty; the first stands for the person.
     pub ids: Vec<PersonId>,
     pub role: Option<Role>,
     pub agents: BTreeMap<AgentId, Role>,
 }
 
-/// The people that the file names, and those who were granted something while the gateway runs. The
-/// file's word counts first.
+/// The people named by the file, and people with grants made while the gateway runs. The file's
+/// word counts first.
 #[derive(Debug, Clone, Default)]
 pub struct People {
-    /// The file's own, in its order.
+    /// The people of the file, in its order.
     written: Vec<Arc<Person>>,
     lines: BTreeMap<String, PersonLines>,
-    /// Those of the file first, in its order.
+    /// The people of the file first, in its order.
     all: Vec<Arc<Person>>,
     by_id: BTreeMap<PersonId, Arc<Person>>,
-    /// The number of the grants that are in.
+    /// The number of the included grants.
     revision: i64,
 }
 
 impl People {
-    /// Those of the file first, in its order.
+    /// All people, the people of the file first and in its order.
     pub fn all(&self) -> &[Arc<Person>] {
         &self.all
     }
@@ -75,10 +78,10 @@ impl People {
         self.revision
     }
 
-    /// The file's people with these grants, in place of earlier ones.
+    /// The file's people with these grants, in place of earlier grants.
     ///
-    /// An id that the file names stays with its table: a grant adds to the table that has its main
-    /// id, and takes no id from another table.
+    /// An id in the file stays with its table: a grant adds to the table with its main id, and
+    /// takes no id from another table.
     #[must_use]
     pub fn granting(&self, granted: &[GrantedPerson], revision: i64) -> People {
         let mut people: Vec<Person> = self
@@ -99,6 +102,7 @@ impl People {
                     ids: free.collect(),
                     role: known.role,
                     agents: known.agents.clone(),
+                    zone: None,
                 }),
             }
         }
@@ -121,12 +125,12 @@ impl People {
             .map_or(std::slice::from_ref(id), |person| &person.ids)
     }
 
-    /// The id that stands for the person in counts.
+    /// The person's id in counts.
     pub fn main_id<'a>(&'a self, id: &'a PersonId) -> &'a PersonId {
         self.ids_of(id).first().unwrap_or(id)
     }
 
-    /// Whether two ids belong to one person.
+    /// Whether two ids belong to the same person.
     pub fn is_same(&self, one: &PersonId, other: &PersonId) -> bool {
         self.main_id(one) == self.main_id(other)
     }
@@ -206,6 +210,7 @@ pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents, source: &str) -
         people.push(Person {
             ids: ids.value.into_iter().map(|id| id.value).collect(),
             role: section.choice("role"),
+            zone: agents::zone(&section),
             agents,
             name,
         });
@@ -290,16 +295,16 @@ fn taken_id(id: &Spanned<PersonId>, other: &str) -> Problem {
 
 /// The people an agent is open to: `who` of its table.
 ///
-/// A binding opens its agent to everybody who may speak in its place, besides.
+/// Besides, a binding opens its agent to all people who may speak in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Who {
-    /// Whether the file has the key. Without it, an owner's `/agent` opens the agent as a binding
-    /// does.
+    /// Whether the file has the key. Without the key, an owner's `/agent` opens the agent as a
+    /// binding does.
     pub is_written: bool,
-    /// People of this role or a higher one.
+    /// People of this role or a higher role.
     pub role: Option<Role>,
     pub people: Vec<PersonId>,
-    /// Everybody who may speak there. `routing` reads these texts.
+    /// The agent is open to all people who may speak in these places. `routing` reads these texts.
     pub places: Vec<Spanned<String>>,
 }
 
@@ -414,6 +419,7 @@ mod tests {
             ids: ids.iter().map(|text| id(text)).collect(),
             role,
             agents: [(AgentId::parse("ops").unwrap(), Role::Guest)].into(),
+            zone: None,
         };
         [
             person("alice", &["telegram:1"], Some(Role::Member)),

@@ -32,7 +32,7 @@ pub(super) fn personality(section: &Section<'_>) -> Option<Spanned<String>> {
 }
 
 /// The path as plain names, or a problem with its reason.
-fn inside(path: &str) -> Result<String, (&'static str, &'static str)> {
+pub(super) fn inside(path: &str) -> Result<String, (&'static str, &'static str)> {
     let mut names: Vec<&str> = Vec::new();
     for component in Path::new(path).components() {
         match component {

@@ -6,7 +6,7 @@ use super::Problem;
 use super::reader::{Section, Value, wrong_type};
 use super::secrets::{Secret, Vault};
 
-/// No person waits longer than this for an answer to begin, whatever the config says.
+/// No person waits longer than this for the beginning of an answer, with any config.
 const LONGEST_GATHER: Duration = Duration::from_secs(60);
 
 /// The settings of a chat platform.
@@ -51,7 +51,7 @@ pub struct Answers {
 /// Whether an answer quotes its question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Quote {
-    /// In a group, when others wrote in between.
+    /// An answer quotes in a group, when others wrote in between.
     #[default]
     Auto,
     Always,

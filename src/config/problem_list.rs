@@ -10,7 +10,7 @@ use super::Report;
 
 /// A problem with its place in numbers. All count from 1, columns in characters; the end is the
 /// position behind the last wrong character.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct ListedProblem {
     pub(crate) severity: &'static str,
     pub(crate) code: &'static str,

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use toml::de::DeValue;
+
 use super::choices::Choice;
-use super::reader::{Named, Section};
+use super::reader::{Named, Nameless, Section};
 use super::secrets::{Secret, Vault};
 use super::{Fault, known_servers, limits, models, proxy, schema};
 use super::{ModelRef, Problem, Provider, ProviderKind, ProviderLines, Spanned};
@@ -11,15 +13,37 @@ use crate::domain::{AgentId, nearest};
 
 /// Every name under `[providers]`. Names of broken providers are included, so that models do not
 /// repeat the problem.
-pub(super) fn names(top: &Section<'_>) -> Vec<String> {
-    let table = top
-        .value("providers")
-        .and_then(|value| value.get_ref().as_table());
-    table
-        .into_iter()
-        .flat_map(|table| table.keys())
-        .map(|key| key.get_ref().to_string())
-        .collect()
+pub(super) struct ProviderNames {
+    names: Vec<String>,
+    /// Providers are written in a form without names. The problem is told there.
+    is_unread: bool,
+}
+
+impl ProviderNames {
+    pub(super) fn of(top: &Section<'_>) -> Self {
+        let value = top.value("providers").map(|value| value.get_ref());
+        let is_table = value.is_none_or(DeValue::is_table);
+        let table = value.and_then(DeValue::as_table).into_iter().flatten();
+        let mut names: Vec<String> = table.map(|(key, _)| key.get_ref().to_string()).collect();
+        names.extend(top.names_below("provider"));
+        ProviderNames {
+            names,
+            is_unread: !is_table || top.nameless("providers", &schema::PROVIDER).is_some(),
+        }
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        // A name with capitals is refused at its table, so a model may use the corrected name.
+        let is_it = |known: &String| {
+            let is_refused = AgentId::parse(known).is_err();
+            known == name || is_refused && known.eq_ignore_ascii_case(name)
+        };
+        self.is_unread || self.names.iter().any(is_it)
+    }
+
+    fn known(&self) -> Vec<&str> {
+        self.names.iter().map(String::as_str).collect()
+    }
 }
 
 pub(super) fn read(
@@ -28,6 +52,10 @@ pub(super) fn read(
     vault: &Vault<'_>,
 ) -> BTreeMap<String, Provider> {
     let mut providers = BTreeMap::new();
+    if let Some(nameless) = top.nameless("providers", &schema::PROVIDER) {
+        top.problems.note(without_name(&nameless));
+        return providers;
+    }
     for named in top.named("providers") {
         let name = checked_name(&named, top);
         let provider = named.section(&schema::PROVIDER).and_then(|section| {
@@ -62,7 +90,11 @@ fn lines(section: &Section<'_>, name: &Spanned<String>, source: &str) -> Provide
 }
 
 /// The model under a key, if its provider is known.
-pub(super) fn model(section: &Section<'_>, name: &str, providers: &[String]) -> Option<ModelRef> {
+pub(super) fn model(
+    section: &Section<'_>,
+    name: &str,
+    providers: &ProviderNames,
+) -> Option<ModelRef> {
     let text = section.text(name)?;
     known_model(&text, providers)
         .map_err(|problem| section.problems.note(problem))
@@ -72,14 +104,14 @@ pub(super) fn model(section: &Section<'_>, name: &str, providers: &[String]) -> 
 /// The model with this name, of an existing provider.
 pub(super) fn known_model(
     text: &Spanned<String>,
-    providers: &[String],
+    providers: &ProviderNames,
 ) -> Result<ModelRef, Problem> {
     match text.value.parse() {
         Ok(ModelRef::Of { provider, .. }) if !providers.contains(&provider) => {
             Err(unknown_provider(&provider, text, providers))
         }
         Ok(model) => Ok(model),
-        Err(()) => Err(no_model(text)),
+        Err(()) => Err(no_model(text, providers)),
     }
 }
 
@@ -137,11 +169,17 @@ fn provider(section: &Section<'_>, name: &Spanned<String>, vault: &Vault<'_>) ->
     let context_tokens = models::context_tokens(section);
     // All keys are read before the first return, so that all problems are noted.
     let (kind, address) = (kind?, address?);
-    if let Some(problem) = wrong_server(section, name, kind) {
+    for problem in [
+        wrong_server(section, name, kind),
+        endpoint(section, &address.url),
+    ]
+    .into_iter()
+    .flatten()
+    {
         section.problems.note(problem);
     }
     let needs_key = kind != ProviderKind::Ollama && !address.is_loopback;
-    if needs_key && api_key.is_none() {
+    if needs_key && !section.has_under_any_name("api_key") {
         section.problems.note(missing_api_key(name, &address.url));
     }
     Some(Provider {
@@ -170,7 +208,7 @@ fn kind(section: &Section<'_>) -> Option<ProviderKind> {
     kind
 }
 
-/// `kind = "openrouter"`: a server with a dialect that Parlor knows.
+/// `kind = "openrouter"`: a server with a dialect known to Parlor.
 fn foreign_kind(text: &Spanned<String>) -> Option<Problem> {
     let problem = |label: &str| {
         Problem::new(
@@ -218,8 +256,8 @@ fn missing_api_key(name: &Spanned<String>, base_url: &str) -> Problem {
         ))
 }
 
-fn unknown_provider(provider: &str, text: &Spanned<String>, providers: &[String]) -> Problem {
-    let known: Vec<&str> = providers.iter().map(String::as_str).collect();
+fn unknown_provider(provider: &str, text: &Spanned<String>, providers: &ProviderNames) -> Problem {
+    let known = providers.known();
     let advice = match (
         nearest(provider, known.iter().copied()),
         known_servers::setup(provider),
@@ -233,11 +271,73 @@ fn unknown_provider(provider: &str, text: &Spanned<String>, providers: &[String]
         .help(advice)
 }
 
-fn no_model(text: &Spanned<String>) -> Problem {
+fn no_model(text: &Spanned<String>, providers: &ProviderNames) -> Problem {
+    let written = text.value.trim();
+    let advice = match meant_model(written, providers) {
+        Some(model) => format!("write `{model}`"),
+        None => "write it like `openai/gpt-5.4`, or `demo` for the built-in demo model".to_owned(),
+    };
     Problem::new(
         text.span.clone(),
         format!("`{}` does not name a model", text.value),
     )
     .label("expected `provider/model` or `demo`")
-    .help("write it like `openai/gpt-5.4`, or `demo` for the built-in demo model")
+    .help(advice)
+}
+
+/// `anthropic:claude-x`, or a model alone beside a single provider.
+fn meant_model(written: &str, providers: &ProviderNames) -> Option<String> {
+    let is_name = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+    let is_usable = |name: &str| name != ModelRef::DEMO && AgentId::parse(name).is_ok();
+    let parts = written.split_once(':');
+    let with_colon = parts.filter(|(provider, model)| {
+        is_name(model) && (providers.contains(provider) || known_servers::setup(provider).is_some())
+    });
+    match (with_colon, providers.known().as_slice()) {
+        (Some((provider, model)), _) => Some(format!("{provider}/{model}")),
+        (None, [only]) if is_usable(only) && is_name(written) && !written.contains('/') => {
+            Some(format!("{only}/{written}"))
+        }
+        _ => None,
+    }
+}
+
+/// `[providers]` with the keys of a single provider.
+fn without_name(nameless: &Nameless<'_>) -> Problem {
+    let kind = nameless
+        .text("kind")
+        .filter(|kind| AgentId::parse(kind).is_ok());
+    let name = kind.unwrap_or("openai");
+    Problem::new(
+        nameless.span.clone(),
+        "a provider needs a name in its section's name",
+    )
+    .label("a key of a provider, but of which?")
+    .help(format!(
+        "write `[providers.{name}]` above it in place of `[providers]`"
+    ))
+}
+
+/// Ends of addresses that Parlor adds by itself.
+const ENDPOINTS: [&str; 9] = [
+    "chat/completions/",
+    "completions/",
+    "responses/",
+    "messages/",
+    "models/",
+    "embeddings/",
+    "api/chat/",
+    "api/generate/",
+    "api/tags/",
+];
+
+/// `https://api.openai.com/v1/chat/completions`
+fn endpoint(section: &Section<'_>, url: &str) -> Option<Problem> {
+    let base = ENDPOINTS.iter().find_map(|end| url.strip_suffix(end))?;
+    let span = section.value("base_url")?.span();
+    Some(
+        Problem::new(span, "`base_url` is the address of a single call")
+            .label("Parlor adds the last part by itself")
+            .help(format!("write `base_url = \"{base}\"`")),
+    )
 }

@@ -7,10 +7,12 @@ use toml::de::{DeTable, DeValue};
 
 use super::choices::Choice;
 use super::elsewhere;
+use super::foreign_keys;
 use super::known_servers;
 use super::lookalikes::is_plain_key;
 use super::schema::{self, Absence, Key, Shape};
 use super::synonyms;
+use super::twice;
 use super::{Fault, Problem, Spanned};
 use crate::domain::nearest;
 
@@ -29,7 +31,7 @@ impl Problems {
         self.found.borrow_mut().push(problem);
     }
 
-    /// A problem that keeps nobody from starting.
+    /// Notes a problem that does not prevent the start.
     pub(super) fn warn(&self, warning: Problem) {
         self.warnings.borrow_mut().push(warning);
     }
@@ -55,10 +57,23 @@ pub(super) struct Section<'a> {
 /// A table among several of its kind, with its name or, in a list, its place.
 pub(super) struct Named<'a> {
     pub(super) name: Spanned<String>,
-    /// The key that holds all of them, such as `agents`.
+    /// The key of the whole group, such as `agents`.
     group: &'static str,
     value: &'a Value<'a>,
     problems: &'a Problems,
+}
+
+/// A table without its required name.
+pub(super) struct Nameless<'a> {
+    /// The place of the table's first key.
+    pub(super) span: Range<usize>,
+    table: &'a DeTable<'a>,
+}
+
+impl<'a> Nameless<'a> {
+    pub(super) fn text(&self, key: &str) -> Option<&'a str> {
+        self.table.get(key)?.get_ref().as_str()
+    }
 }
 
 impl<'a> Section<'a> {
@@ -73,28 +88,59 @@ impl<'a> Section<'a> {
             .iter()
             .filter(|(key, _)| shape.key(key.get_ref()).is_none())
         {
-            let below = value.get_ref().as_table().map(first_key);
-            problems.note(unknown_key(shape, key.get_ref(), key.span(), below));
+            problems.note(unknown_key(shape, key.get_ref(), key.span(), value));
         }
         let required = shape
             .keys
             .iter()
             .filter(|key| key.absence == Absence::Refused);
-        // A key under another name is told already.
-        let is_there = |name: &str| {
-            let mut keys = table.keys();
-            keys.any(|key| {
-                key.get_ref() == name || synonyms::of(shape, key.get_ref()) == Some(name)
-            })
-        };
-        for key in required.filter(|key| !is_there(key.name)) {
-            problems.note(missing_key(shape, key, name));
-        }
-        Section {
+        let section = Section {
             shape,
             table,
             problems,
+        };
+        for key in required.filter(|key| !section.has_under_any_name(key.name)) {
+            problems.note(missing_key(&section, key, name));
         }
+        section
+    }
+
+    /// Whether a key is there, or told already: under its own name, that of another program, or
+    /// misspelt.
+    pub(super) fn has_under_any_name(&self, name: &str) -> bool {
+        let mut keys = self.table.keys().map(|key| &**key.get_ref());
+        keys.any(|key: &str| {
+            let behind = foreign_keys::secret_behind(key);
+            let is_unknown = || self.shape.key(key).is_none();
+            key == name
+                || synonyms::of(self.shape, key) == Some(name)
+                || behind == Some(name)
+                || behind.and_then(|behind| synonyms::of(self.shape, behind)) == Some(name)
+                || is_unknown() && elsewhere::slip_of(self.shape, key) == Some(name)
+        })
+    }
+
+    /// The names below a section that should have another name, such as `[agent.ada]`.
+    pub(super) fn names_below(&self, foreign: &str) -> Vec<String> {
+        let table = self.table.get(foreign).map(|value| value.get_ref());
+        let table = table.and_then(DeValue::as_table).into_iter().flatten();
+        table.map(|(key, _)| key.get_ref().to_string()).collect()
+    }
+
+    /// The keys of a single table where tables with names belong, as in `[providers]` with a
+    /// `kind`.
+    pub(super) fn nameless(&self, group: &str, shape: &Shape) -> Option<Nameless<'a>> {
+        let table = self.value(group)?.get_ref().as_table()?;
+        let (key, _) = table
+            .iter()
+            .filter(|(key, value)| {
+                shape.key(key.get_ref()).is_some() && !value.get_ref().is_table()
+            })
+            .min_by_key(|(key, _)| key.span().start)?;
+        Some(Nameless {
+            span: key.span(),
+            table,
+        })
     }
 
     /// The kind of table, in words.
@@ -195,7 +241,7 @@ impl<'a> Section<'a> {
         choices
     }
 
-    /// Notes a word that is not among those of a key.
+    /// Notes a word that the key does not take.
     pub(super) fn refuse_word(&self, name: &str, text: &Spanned<String>, words: &[&str]) {
         self.problems.note(wrong_choice(name, text, words));
     }
@@ -243,7 +289,7 @@ impl<'a> Section<'a> {
             return Vec::new();
         };
         let Some(table) = value.get_ref().as_table() else {
-            self.refuse_type(name, "a section for each name");
+            self.refuse_group(name, value);
             return Vec::new();
         };
         let mut all: Vec<_> = table
@@ -283,6 +329,22 @@ impl<'a> Section<'a> {
         array.iter().map(named).collect()
     }
 
+    /// `[[agents]]`, or another value where sections with names belong.
+    fn refuse_group(&self, group: &str, value: &Value<'_>) {
+        let items = value.get_ref().as_array().map(|items| items.iter());
+        let first = items.into_iter().flatten().next();
+        let first = first.and_then(|item| item.get_ref().as_table());
+        match first {
+            Some(table) => {
+                let name = ["id", "name"].iter().find_map(|key| table.get(*key));
+                let name = name.and_then(|name| name.get_ref().as_str());
+                let problem = twice::double_brackets(value.span(), group, name);
+                self.problems.note(problem.fault(Fault::WrongType));
+            }
+            None => self.refuse_type(group, "a section for each name"),
+        }
+    }
+
     /// Notes a value of a wrong type.
     pub(super) fn refuse_type(&self, name: &str, expected: &str) {
         if let Some(value) = self.value(name) {
@@ -317,6 +379,23 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Named<'a> {
+    pub(super) fn is_table(&self) -> bool {
+        self.value.get_ref().is_table()
+    }
+
+    /// The names of a table that holds nothing but another table, with points between them.
+    pub(super) fn only_table_below(&self) -> Option<String> {
+        let mut table = self.value.get_ref().as_table()?;
+        let mut names = Vec::new();
+        while let Some((key, value)) = table.iter().next().filter(|_| table.len() == 1)
+            && let Some(below) = value.get_ref().as_table()
+        {
+            names.push(key.get_ref().to_string());
+            table = below;
+        }
+        (!names.is_empty()).then(|| names.join("."))
+    }
+
     pub(super) fn section(&self, shape: &'static Shape) -> Option<Section<'a>> {
         let Some(table) = self.value.get_ref().as_table() else {
             self.problems.note(self.not_a_table(shape));
@@ -333,6 +412,10 @@ impl<'a> Named<'a> {
                 .help(format!("write it as `[[{group}]]`, with its keys below"));
         }
         let header = format!("[{group}.{name}]");
+        if shape.name == schema::PRICE.name {
+            return wrong_type(&format!("the price of `{name}`"), self.value, "a table with two prices")
+                .help(format!("write `\"{name}\" = {{ input = 2.0, output = 8.0 }}`, in money for a million tokens"));
+        }
         let problem = wrong_type(&format!("`{name}`"), self.value, "a section");
         match self.value.get_ref() {
             DeValue::Array(_) => problem.help(format!("write single brackets: `{header}`")),
@@ -385,7 +468,7 @@ fn found(value: &Value<'_>) -> String {
     format!("this is {kind}")
 }
 
-/// `[bindings]`, or something else where a list of tables belongs.
+/// `[bindings]`, or another value in the place of a list of tables.
 fn not_a_list(name: &str, value: &Value<'_>) -> Problem {
     let header = format!("[[{name}]]");
     match value.get_ref() {
@@ -421,14 +504,11 @@ fn first_key<'a>(table: &'a DeTable<'_>) -> &'a str {
     keys.next().map_or("", |key| key.get_ref())
 }
 
-/// `below` is the first key below, if the key is a table.
-fn unknown_key(shape: &Shape, key: &str, span: Range<usize>, below: Option<&str>) -> Problem {
-    let advice = match (shape.name, key) {
-        // Others let people choose.
-        ("the top level", "storage" | "store" | "database" | "db")
-        | ("[memory]", "backend" | "storage" | "store") => ONE_STORE.to_owned(),
-        _ => elsewhere::advice(shape, key, below),
-    };
+fn unknown_key(shape: &Shape, key: &str, span: Range<usize>, value: &Value<'_>) -> Problem {
+    // The first key below, if the key is a table.
+    let below = value.get_ref().as_table().map(first_key);
+    let foreign = foreign_keys::advice(shape, key, below, value.get_ref().as_str());
+    let advice = foreign.unwrap_or_else(|| elsewhere::advice(shape, key, below));
     // Under a secret, the secret itself may be written where a key belongs.
     let (shown, advice) = match shape.name == schema::SECRET.name && !is_plain_key(key) {
         true => (
@@ -443,13 +523,19 @@ fn unknown_key(shape: &Shape, key: &str, span: Range<usize>, below: Option<&str>
         .fault(Fault::UnknownKey)
 }
 
-const ONE_STORE: &str = "everything is kept in one SQLite file, parlor.db in the home folder, and no other store can be chosen; remove this";
-
-fn missing_key(shape: &Shape, key: &Key, name: &Spanned<String>) -> Problem {
+fn missing_key(section: &Section<'_>, key: &Key, name: &Spanned<String>) -> Problem {
+    let shape = section.shape;
     let is_kind = shape.name == schema::PROVIDER.name && key.name == "kind";
     let setup = is_kind.then(|| known_servers::setup(&name.value)).flatten();
     let advice = match setup {
-        Some(lines) => format!("add below [providers.{}]\n{lines}", name.value),
+        Some(lines) => {
+            let is_lacking = |line: &&str| {
+                let (key, _) = line.split_once(" = ").unwrap_or((line, ""));
+                !section.has_under_any_name(key)
+            };
+            let lines: Vec<&str> = lines.lines().filter(is_lacking).collect();
+            format!("add below [providers.{}]\n{}", name.value, lines.join("\n"))
+        }
         None => format!("add a line such as `{}`", key.usage()),
     };
     Problem::new(name.span.clone(), format!("missing key `{}`", key.name))

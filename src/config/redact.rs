@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::foreign_keys;
 use super::lookalikes::{
     is_plain_key, looks_like_path, looks_like_secret, looks_like_variable, variable_behind_dollar,
 };
@@ -39,7 +40,11 @@ pub(super) fn cover(text: &str, tree: &DeTable<'_>, well_formed: bool) -> String
 fn collect_from_table(text: &str, table: &DeTable<'_>, spans: &mut Vec<Range<usize>>) {
     for (key, value) in table.iter() {
         let is_secret = SECRET_KEYS.contains(&key.get_ref().as_ref());
-        let is_harmless = || is_under_a_header(text, value) || is_counted(key.get_ref(), value);
+        let is_harmless = || {
+            is_under_a_header(text, value)
+                || is_counted(key.get_ref(), value)
+                || is_name_of_variable(key.get_ref(), value)
+        };
         if is_secret || sounds_secret(key.get_ref()) && !is_harmless() {
             collect_from_secret(value, spans);
         } else {
@@ -83,7 +88,7 @@ fn collect_from_secret(value: &Value<'_>, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-/// `token = "$TELEGRAM_BOT_TOKEN"`, as the shell has it.
+/// `token = "$TELEGRAM_BOT_TOKEN"`, as in a shell.
 fn names_a_variable(value: &Value<'_>) -> bool {
     let text = value.get_ref().as_str();
     text.is_some_and(|text| variable_behind_dollar(text).is_some())
@@ -178,7 +183,7 @@ fn sounds_secret(key: &str) -> bool {
     if key.contains('\\') {
         return true;
     }
-    // A key of ours is no slip of another; looking for the nearest one takes long.
+    // A known key is no slip of another; a search for the nearest key takes long.
     let is_slip = || {
         let near = nearest(&key, every_key());
         near.is_some_and(|near| SECRET_KEYS.contains(&near))
@@ -197,13 +202,19 @@ fn is_under_a_header(text: &str, value: &Value<'_>) -> bool {
     value.get_ref().is_table() && !text[value.span().start..].starts_with('{')
 }
 
+/// `api_key_env = "OPENAI_API_KEY"`
+fn is_name_of_variable(key: &str, value: &Value<'_>) -> bool {
+    let text = value.get_ref().as_str().unwrap_or_default();
+    foreign_keys::secret_behind(key).is_some() && looks_like_variable(text)
+}
+
 /// `token_per_day = 1000`: a slip in a number of tokens.
 fn is_counted(key: &str, value: &Value<'_>) -> bool {
     let is_number = matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_));
     is_number && sounds_counted(key)
 }
 
-/// Whether a key is that of a number of tokens, or a slip of one.
+/// Whether a key is a number of tokens, or a slip of such a key.
 fn sounds_counted(key: &str) -> bool {
     let is_slip = || nearest(key, every_key()).is_some_and(|near| COUNTED_KEYS.contains(&near));
     key.contains("tokens") || is_slip()

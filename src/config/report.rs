@@ -41,15 +41,19 @@ pub enum Fault {
     MissingKey,
     /// A value of another type, or a number outside its range.
     WrongType,
-    /// Not one of the words that the key takes.
+    /// A word that the key does not take.
     WrongWord,
     /// The form is right, but not the meaning.
     #[default]
     Meaning,
-    /// A secret that is not on this machine.
+    /// A secret missing on this machine.
     MissingSecret,
-    /// A secret that is on this machine and cannot be used.
+    /// A secret on this machine that cannot be used.
     BadSecret,
+    /// A case of `[[route_tests]]` has another outcome.
+    RouteTest,
+    /// Right, but of no use as long as another part is missing.
+    Idle,
 }
 
 /// How bad a problem is.
@@ -57,7 +61,7 @@ pub enum Fault {
 pub(crate) enum Severity {
     /// The config cannot be used.
     Error,
-    /// The config is right, but cannot be run on this machine.
+    /// The config is right, but some or all of its parts cannot run on this machine.
     Warning,
 }
 
@@ -66,7 +70,7 @@ pub(crate) enum Severity {
 pub struct Report {
     pub source: Source,
     pub problems: Vec<Problem>,
-    /// What the config was read for.
+    /// The purpose of reading the config.
     pub purpose: Secrets,
 }
 
@@ -105,7 +109,7 @@ impl Problem {
         self
     }
 
-    pub(super) fn fault(self, fault: Fault) -> Self {
+    pub(crate) fn fault(self, fault: Fault) -> Self {
         Problem { fault, ..self }
     }
 }
@@ -122,6 +126,8 @@ impl Fault {
             Fault::Meaning => "meaning",
             Fault::MissingSecret => "missing-secret",
             Fault::BadSecret => "bad-secret",
+            Fault::RouteTest => "route-test",
+            Fault::Idle => "idle",
         }
     }
 }
@@ -166,7 +172,7 @@ impl Report {
     /// Only a config that is about to run needs the secrets.
     pub(crate) fn severity(&self, problem: &Problem) -> Severity {
         match (problem.fault, self.purpose) {
-            (Fault::MissingSecret, Secrets::WherePresent) => Severity::Warning,
+            (Fault::MissingSecret, Secrets::WherePresent) | (Fault::Idle, _) => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -214,7 +220,8 @@ impl Report {
         (line_of(before), before[line_start..].chars().count() + 1)
     }
 
-    /// How many problems, and in which file. A program that was to start says that it did not.
+    /// The number of problems, and their file. A program that was to start adds that the start
+    /// failed.
     fn summary(&self) -> String {
         let file = self
             .source
@@ -243,9 +250,28 @@ impl Report {
     }
 }
 
-/// The line, counted from 1, in which a text ends.
+/// The line in which a text ends, counted from 1.
 pub(super) fn line_of(before: &str) -> usize {
     before.bytes().filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The lines of a text, for many spots: each is found without a walk through the text before it.
+pub(super) struct Lines {
+    /// Of the line breaks.
+    positions: Vec<usize>,
+}
+
+impl Lines {
+    pub(super) fn of(text: &str) -> Self {
+        Lines {
+            positions: memchr::memchr_iter(b'\n', text.as_bytes()).collect(),
+        }
+    }
+
+    /// The line, counted from 1, of the byte at this position.
+    pub(super) fn line_at(&self, position: usize) -> usize {
+        self.positions.partition_point(|end| *end < position) + 1
+    }
 }
 
 impl fmt::Display for Report {
@@ -259,6 +285,17 @@ impl std::error::Error for Report {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_those_of_a_walk_through_the_text() {
+        for text in ["", "\n", "one", "one\ntwo\n\nfour", "\n\nthree\n"] {
+            let lines = Lines::of(text);
+            for position in 0..=text.len() {
+                let walked = line_of(&text[..position]);
+                assert_eq!(lines.line_at(position), walked, "{text:?} at {position}");
+            }
+        }
+    }
 
     fn report(text: &str, problem: Problem) -> Report {
         Report {

@@ -4,11 +4,12 @@
 
 use super::choices::Choice;
 use super::{
-    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, LogFormat, LogLevel, MemoryKind,
-    MemorySwitch, MetricsAccess, ProviderKind, Quote, Reasoning, Risk, Rotate, Switch,
-    TransportMode, Visibility,
+    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, HookSignature, LogFormat,
+    LogLevel, MemoryKind, MemorySwitch, MetricsAccess, ProviderKind, Quote, Reasoning, Risk,
+    Rotate, Switch, TransportMode, Visibility,
 };
 use crate::domain::{Platform, Role};
+use crate::jobs::{JobContext, Missed};
 
 /// A kind of table.
 pub struct Shape {
@@ -48,8 +49,12 @@ pub(super) enum Kind {
     ListOrLists,
     /// Numbers, with or without quotes.
     Ids,
+    /// A number, with or without quotes.
+    Id,
     /// A text or the place of a secret.
     TextOrSecret,
+    /// A list of tables with keys of their own.
+    Tables,
     /// A table with a word for each name.
     WordByName(fn() -> Vec<&'static str>),
 }
@@ -95,7 +100,7 @@ impl Key {
 
     /// Whether the key is written as a section in double brackets, once for each item.
     pub(super) fn is_list_of_tables(&self) -> bool {
-        self.is_table() && self.example.starts_with("[[")
+        matches!(self.kind, Kind::Tables) || self.is_table() && self.example.starts_with("[[")
     }
 
     /// The key as written in the file: `name = "Rose"`, or `[telegram]` for a table.
@@ -146,11 +151,12 @@ pub(super) const TOP: Shape = Shape {
         default("default_model", r#""openai/gpt-5.4""#),
         default("group_sessions", r#""per-user""#).word::<GroupSessions>(),
         default("switch", r#""separate""#).word::<Switch>(),
-        default("max_running", "1024").kind(Kind::AtLeast(1)),
+        nothing("max_running", "1024").kind(Kind::AtLeast(1)),
         default("currency", r#""EUR""#),
         nothing("limits", "[limits]"),
         nothing("telegram", "[telegram]"),
         nothing("discord", "[discord]"),
+        nothing("web", "[web]"),
         nothing("providers", "[providers.openai]"),
         nothing("access", "[access]"),
         nothing("people", "[people.alice]"),
@@ -159,9 +165,11 @@ pub(super) const TOP: Shape = Shape {
         nothing("admin", "[admin]"),
         nothing("agents", "[agents.rose]"),
         nothing("bindings", "[[bindings]]"),
+        nothing("route_tests", "[[route_tests]]"),
         nothing("risk_profiles", "[risk_profiles.careful]"),
         nothing("shared_paths", "[shared_paths.handbook]"),
         nothing("peer_groups", "[peer_groups.desk]"),
+        nothing("hooks", "[hooks.builds]"),
     ],
 };
 
@@ -301,6 +309,7 @@ pub(super) const PERSON: Shape = Shape {
         refused("ids", r#"["telegram:12345678", "discord:8765"]"#),
         nothing("role", r#""admin""#).word::<Role>(),
         nothing("agents", r#"{ coding = "member" }"#).kind(Kind::WordByName(Role::words)),
+        nothing("time_zone", r#""Europe/Vienna""#),
     ],
 };
 
@@ -354,7 +363,15 @@ pub(super) const ADMIN: Shape = Shape {
         default("public", "false"),
         nothing("token", r#"{ env = "PARLOR_ADMIN_TOKEN" }"#),
         default("metrics", r#""token""#).word::<MetricsAccess>(),
+        default("prompts_kept", "10"),
+        nothing("behind_proxy", "true"),
+        nothing("url", r#""https://parlor.example""#),
     ],
+};
+
+pub(super) const WEB: Shape = Shape {
+    name: "[web]",
+    keys: &[default("enabled", "true")],
 };
 
 pub(super) const CEILINGS: Shape = Shape {
@@ -410,6 +427,21 @@ pub(super) const PEER_GROUP: Shape = Shape {
     ],
 };
 
+pub(super) const HOOK: Shape = Shape {
+    name: "a hook",
+    keys: &[
+        refused("prompt", r#""A build ended: {{body.status}}""#),
+        refused("token", r#"{ env = "PARLOR_HOOK_TOKEN" }"#),
+        default("signature", r#""token""#).word::<HookSignature>(),
+        nothing("agent", r#""rose""#),
+        nothing("place", r#""telegram:topic:-1001234567890:101""#),
+        default("context", r#""own""#).word::<JobContext>(),
+        default("role", r#""member""#).word::<Role>(),
+        default("per_minute", "30").kind(Kind::AtLeast(1)),
+        default("max_kb", "256").kind(Kind::AtLeast(1)),
+    ],
+};
+
 pub(super) const AGENT: Shape = Shape {
     name: "an agent",
     keys: &[
@@ -445,6 +477,42 @@ pub(super) const AGENT: Shape = Shape {
             "limits",
             "{ tokens_per_day = 1_000_000, turns_per_minute = 20 }",
         ),
+        nothing(
+            "jobs",
+            r#"[{ name = "plan", cron = "0 9 * * 1-5", prompt = "Plan the day." }]"#,
+        )
+        .kind(Kind::Tables),
+        nothing("heartbeat", r#"{ every = "30m" }"#),
+    ],
+};
+
+pub(super) const JOB: Shape = Shape {
+    name: "a job",
+    keys: &[
+        refused("name", r#""morning-plan""#),
+        nothing("cron", r#""0 9 * * 1-5""#),
+        nothing("every", r#""2h""#),
+        nothing("at", r#""2026-12-24 18:00""#),
+        nothing("time_zone", r#""Europe/Vienna""#),
+        nothing("prompt", r#""Plan the day.""#),
+        nothing("prompt_file", r#""jobs/plan.md""#),
+        nothing("place", r#""telegram:topic:-1001234567890:101""#),
+        default("context", r#""own""#).word::<JobContext>(),
+        nothing("quiet", r#""22:00-07:00""#),
+        default("missed", r#""skip""#).word::<Missed>(),
+        default("jitter", r#""5m""#),
+        default("enabled", "true"),
+    ],
+};
+
+pub(super) const HEARTBEAT: Shape = Shape {
+    name: "`heartbeat`",
+    keys: &[
+        refused("every", r#""30m""#),
+        nothing("hours", r#""08:00-22:00""#),
+        nothing("place", r#""telegram:topic:-1001234567890:101""#),
+        default("context", r#""own""#).word::<JobContext>(),
+        default("enabled", "true"),
     ],
 };
 
@@ -485,6 +553,25 @@ pub(super) const BINDING: Shape = Shape {
     ],
 };
 
+pub(super) const ROUTE_TEST: Shape = Shape {
+    name: "a route test",
+    keys: &[
+        nothing("name", r#""Rose has the garden""#),
+        refused("place", r#""telegram:topic:-1001234567890:101""#),
+        refused("agent", r#""rose""#),
+        nothing("person", r#""telegram:12345678""#),
+        nothing("role", r#""member""#).word::<Role>(),
+        nothing("text", r#""good morning""#),
+        default("mention", "false"),
+        default("reply", "true"),
+        nothing("topic", r#""release 7""#),
+        nothing("server", r#""8123456789""#).kind(Kind::Id),
+        nothing("category", r#""7123""#).kind(Kind::Id),
+        nothing("roles", r#"["9123"]"#).kind(Kind::Ids),
+        nothing("tags", r#"["question"]"#),
+    ],
+};
+
 /// Where each kind of table is in the file. Feeds the book's reference and the tests of
 /// `config.example.toml`.
 ///
@@ -497,6 +584,7 @@ pub const PLACES: &[(&str, &Shape)] = &[
     ("telegram.limits", &LIMITS),
     ("discord", &DISCORD),
     ("discord.limits", &DISCORD_LIMITS),
+    ("web", &WEB),
     ("providers.*", &PROVIDER),
     ("providers.*.prices.*", &PRICE),
     ("access", &ACCESS),
@@ -511,13 +599,17 @@ pub const PLACES: &[(&str, &Shape)] = &[
     ("risk_profiles.*", &RISK_PROFILE),
     ("shared_paths.*", &SHARED_PATH),
     ("peer_groups.*", &PEER_GROUP),
+    ("hooks.*", &HOOK),
     ("agents.*", &AGENT),
     ("agents.*.tools", &TOOL_LIMITS),
     ("agents.*.access", &SIBLINGS),
     ("agents.*.limits", &AGENT_LIMITS),
+    ("agents.*.jobs", &JOB),
+    ("agents.*.heartbeat", &HEARTBEAT),
     ("bindings", &BINDING),
+    ("route_tests", &ROUTE_TEST),
     (
-        "telegram.token|discord.token|providers.*.api_key|admin.token",
+        "telegram.token|discord.token|providers.*.api_key|admin.token|hooks.*.token",
         &SECRET,
     ),
 ];

@@ -94,9 +94,9 @@ impl Vault<'_> {
         )
     }
 
-    /// A secret without which the gateway can start, or why it cannot be read, which is a warning. A
-    /// key of the wrong form is a problem, and has no reason besides. `needed_by` is the section that
-    /// does nothing without it.
+    /// A secret without which the gateway can start. A failed read is a warning, and its reason is
+    /// returned. A key of the wrong form is a problem, and has no reason besides. `needed_by` is
+    /// the section that does nothing without the secret.
     pub(super) fn optional(
         &self,
         section: &Section<'_>,
@@ -135,22 +135,26 @@ impl Vault<'_> {
             true => variable.value.as_str(),
             false => HIDDEN,
         };
+        let shown = match name {
+            HIDDEN => "NAME",
+            name => name,
+        };
         let problem = |what: &str, fault: Fault| {
             Problem::new(
                 variable.span.clone(),
                 format!("the environment variable {name} {what}"),
             )
             .label("the secret is looked for here")
-            .help("set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = \"…\" }")
+            .help(format!("set it where Parlor is started (`export {shown}=…`), or keep the secret in a file and write {{ file = \"…\" }}"))
             .fault(fault)
         };
         match (self.environment)(&variable.value) {
             None => Err(problem("is not set", Fault::MissingSecret)),
             Some(text) if text.trim().is_empty() => Err(problem("is empty", Fault::MissingSecret)),
-            Some(text) if has_lines(&text) => {
-                Err(problem("has several lines", Fault::BadSecret).help(ONE_LINE))
-            }
-            Some(text) => Ok(Secret::new(text.trim().to_owned())),
+            Some(text) => match flaw(&text) {
+                Some((what, help)) => Err(problem(what, Fault::BadSecret).help(help)),
+                None => Ok(Secret::new(text.trim().to_owned())),
+            },
         }
     }
 
@@ -190,8 +194,8 @@ impl Vault<'_> {
         if text.trim().is_empty() {
             return Err(problem("is empty", Fault::MissingSecret));
         }
-        if has_lines(&text) {
-            return Err(problem("has several lines", Fault::BadSecret).help(ONE_LINE));
+        if let Some((what, help)) = flaw(&text) {
+            return Err(problem(what, Fault::BadSecret).help(help));
         }
         if let Some(who) = is_open_to(&whole_path) {
             let fix = format!("run `chmod 600 {}`", whole_path.display());
@@ -201,11 +205,44 @@ impl Vault<'_> {
     }
 }
 
-const ONE_LINE: &str = "a secret is one line: keep that line, and delete the others";
+/// The reason why a text cannot be a token or a key, and the remedy.
+fn flaw(text: &str) -> Option<(&'static str, &'static str)> {
+    let text = text.trim();
+    let is_quoted =
+        |quote: char| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
+    if text.contains(['\n', '\r']) {
+        return Some((
+            "has several lines",
+            "a secret is one line: keep that line, and delete the others",
+        ));
+    }
+    if ['"', '\''].into_iter().any(is_quoted) {
+        return Some((
+            "has quotes around the secret",
+            "delete the quotes there: only config.toml needs them",
+        ));
+    }
+    None
+}
 
-/// Whether a text has more than one line with something in it.
-fn has_lines(text: &str) -> bool {
-    text.trim().contains(['\n', '\r'])
+impl Vault<'_> {
+    /// Notes a token with a form unknown to Telegram, so that the mistake shows before the
+    /// connection.
+    pub(super) fn check_token(&self, section: &Section<'_>, token: &Secret) {
+        let is_read = self.secrets == Secrets::Required && !token.expose().is_empty();
+        let (number, rest) = token.expose().split_once(':').unwrap_or_default();
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_read || is_number && !rest.is_empty() {
+            return;
+        }
+        let span = section.value("token").map(toml::Spanned::span);
+        section.problems.note(
+            Problem::new(span.unwrap_or_default(), "this is not a token of a Telegram bot")
+                .label("the secret kept there has another form")
+                .help("a token is a number, a colon and many letters; @BotFather shows it with /mybots or /token")
+                .fault(Fault::BadSecret),
+        );
+    }
 }
 
 /// Stands for a name that may be the secret itself.
@@ -217,9 +254,9 @@ fn is_open_to(path: &Path) -> Option<&'static str> {
     openness(file.mode(), is_ours)
 }
 
-/// Who besides the owner can use a file, in words. As ssh does with keys: a file of ours has no
-/// rights for others. A file of somebody else, such as a secret that a container is given, may be
-/// read as its owner chose, but a file that everybody can change is nobody's secret.
+/// The access of other users to a file, in words. As ssh does with keys: a file of ours has no
+/// rights for others. A file of another user, such as a secret given to a container, may be
+/// readable as its owner chose, but a file that all users can change keeps no secret.
 fn openness(mode: u32, is_ours: bool) -> Option<&'static str> {
     const ANY_OTHER: u32 = 0o077;
     const CHANGED_BY_ALL: u32 = 0o002;

@@ -1,6 +1,7 @@
-//! Every setting with its effective value, and where the value comes from: for `parlor config show`.
+//! Every setting with its effective value, and the origin of the value: for `parlor config show`.
 //!
-//! The list is made from the schema, so a new key is in it. Secrets are told as set or not set.
+//! The list is made from the schema, so a new key appears by itself. Secrets are told as set or not
+//! set.
 
 use std::path::Path;
 
@@ -27,6 +28,14 @@ pub(crate) struct Setting {
     pub(crate) line: Option<usize>,
     /// The variable or file of a secret, or the other setting that decides.
     pub(crate) from: Option<String>,
+    /// The meaning in words, for a form.
+    #[serde(skip)]
+    pub(crate) about: String,
+    /// The words to choose from; empty where any value goes.
+    #[serde(skip)]
+    pub(crate) choices: Vec<&'static str>,
+    #[serde(skip)]
+    pub(crate) is_secret: bool,
 }
 
 /// Where a value comes from.
@@ -41,7 +50,7 @@ pub(crate) enum Source {
     Environment,
     /// A file of its own, for secrets.
     SecretFile,
-    /// Another setting, which counts where this one is not written.
+    /// Another setting, which counts where this setting is not written.
     Other,
     NotSet,
 }
@@ -81,7 +90,7 @@ pub(crate) struct Unknown {
 }
 
 impl Settings {
-    /// `text` is the file that the config was made of.
+    /// `text` is the text of the config's file.
     pub(crate) fn of(config: &Config, text: &str, home: &Path) -> Self {
         let (tree, _) = DeTable::parse_recoverable(text);
         let mut walk = Walk {
@@ -108,7 +117,7 @@ impl Settings {
         self.list.iter().find(|setting| setting.key == key)
     }
 
-    /// A section with everything below it, or a single setting.
+    /// A section with all its settings, or a single setting.
     pub(crate) fn below(&self, word: &str) -> Result<Vec<&Setting>, Unknown> {
         let word = word.trim().trim_matches(['[', ']']);
         let is_below = |setting: &&Setting| {
@@ -130,7 +139,7 @@ impl Settings {
         })
     }
 
-    /// Settings that another one decides where they are not written.
+    /// Settings whose unwritten value comes from another setting.
     fn follow_others(&mut self, config: &Config) {
         for agent in &config.agents {
             let id = agent.id.as_str();
@@ -177,7 +186,7 @@ impl Settings {
         }
     }
 
-    /// Takes the value of another setting, if this one is not written.
+    /// Takes the value of another setting, if this setting is not written.
     fn follow(&mut self, key: &str, other: &str) {
         let Some(Setting { value, line, .. }) = self.get(other).cloned() else {
             return;
@@ -229,7 +238,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// `place` names the kind of table in the schema, `path` this one in the file.
+    /// `place` names the kind of table in the schema, `path` this table in the file.
     fn table(
         &mut self,
         shape: &'static Shape,
@@ -298,12 +307,20 @@ impl Walk<'_> {
         written: Option<&DeValue<'_>>,
         line: Option<usize>,
     ) -> Setting {
+        let table = place.rsplit_once('.').map_or("", |(table, _)| table);
+        let about = self.documented.meaning(table, key.name);
         let setting = |value, source| Setting {
             key: path.clone(),
             value,
             source,
             line,
             from: None,
+            about: about.unwrap_or_default().to_owned(),
+            choices: match key.kind {
+                Kind::Word(words) => words(),
+                _ => Vec::new(),
+            },
+            is_secret: is_secret(place, key),
         };
         match written {
             Some(value) if is_secret(place, key) => self.secret(setting(None, Source::File), value),
@@ -315,7 +332,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The value that the example file shows, which is the default.
+    /// The default, from the example file.
     fn default_of(&self, place: &str, key: &Key) -> Option<Value> {
         let table = place.rsplit_once('.').map_or("", |(table, _)| table);
         let shown = self.documented.key(table, key.name)?;
@@ -326,7 +343,7 @@ impl Walk<'_> {
             .map(|value| in_json(value.get_ref()))
     }
 
-    /// Whether a secret is there, and where it is looked for. The secret itself stays where it is.
+    /// Whether a secret is set, and its place. The secret itself is not shown.
     fn secret(&self, mut setting: Setting, value: &DeValue<'_>) -> Setting {
         let at = |name: &str| value.as_table()?.get(name)?.get_ref().as_str();
         let is_set = match (at("env"), at("file")) {
@@ -360,11 +377,12 @@ fn shape_at(place: &str) -> Option<&'static Shape> {
     found.map(|(_, shape)| *shape)
 }
 
-/// Sections whose defaults count without them. Others stand for things that are off or not there.
+/// Whether the defaults of a missing section count. Some sections stand for things that are off or
+/// absent without the section.
 fn has_defaults(place: &str) -> bool {
     !matches!(
         place,
-        "telegram" | "discord" | "telegram.webhook" | "bindings"
+        "telegram" | "discord" | "telegram.webhook" | "bindings" | "route_tests"
     )
 }
 

@@ -69,7 +69,7 @@ pub(super) fn of(shape: &Shape, key: &str) -> Option<&'static str> {
     Some(ours)
 }
 
-/// What to write instead. `below` is the first key below, if the key is a table.
+/// The key to write instead. `below` is the first key below, if the key is a table.
 pub(super) fn advice(shape: &Shape, key: &str, below: Option<&str>) -> Option<String> {
     if let Some(advice) = below.and_then(|below| section(shape, key, below)) {
         return Some(advice);

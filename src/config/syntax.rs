@@ -1,13 +1,14 @@
-//! Says in plain words why a file is not TOML, with the line as it should be.
+//! Explains in plain words why a file is not TOML, with the line as it should be.
 //!
-//! The parser's own messages are for people who know TOML. Those who do not write what they know
-//! from elsewhere: YAML, JSON, the shell, a word processor.
+//! The parser's own messages are for people who know TOML. Other people write forms they know from
+//! elsewhere: YAML, JSON, the shell, a word processor.
 
 use std::ops::Range;
 
+use super::lookalikes::looks_like_variable;
 use super::report::line_of;
 use super::schema::{Key, PLACES};
-use super::{Fault, Problem, odd_quotes};
+use super::{Fault, Problem, odd_characters, odd_quotes};
 use crate::domain::AgentId;
 
 /// The parser's messages about a value without quotes, or without a value.
@@ -15,16 +16,20 @@ const NO_QUOTES: &str = "string values must be quoted";
 const NO_BOOLEAN: &str = "invalid boolean";
 const NO_FLOAT: &str = "invalid float";
 const DUPLICATE: &str = "duplicate key";
+const LEFT_OVER: &str = "unexpected key or value";
 
 /// A file with errors of notation.
 pub(super) struct Broken<'a> {
     pub(super) text: &'a str,
-    /// The same with secrets covered. Only this text is repeated in messages.
+    /// The text with secrets covered. Messages repeat only this text.
     pub(super) covered: &'a str,
 }
 
-/// One problem for each wrong line.
+/// A problem for each wrong line.
 pub(super) fn problems(errors: &[toml::de::Error], broken: &Broken<'_>) -> Vec<Problem> {
+    if let Some(conflict) = broken.conflict() {
+        return vec![conflict];
+    }
     if let Some(text) = broken.open_text(errors) {
         return vec![text];
     }
@@ -52,6 +57,11 @@ pub(super) fn problems(errors: &[toml::de::Error], broken: &Broken<'_>) -> Vec<P
     problems
 }
 
+/// Whether tables are missing because of `[[agents]]`, so that mentions of them look wrong.
+pub(super) fn hides_tables(problem: &Problem) -> bool {
+    problem.message.starts_with("`[[")
+}
+
 /// Whether the rest of the file was still read as meant.
 pub(super) fn is_local(error: &toml::de::Error) -> bool {
     [DUPLICATE, NO_QUOTES, NO_BOOLEAN, NO_FLOAT]
@@ -60,7 +70,7 @@ pub(super) fn is_local(error: &toml::de::Error) -> bool {
 }
 
 impl Broken<'_> {
-    /// `None` for a consequence of a problem that is told elsewhere.
+    /// `None` for a consequence of a problem told elsewhere.
     fn problem(&self, message: &str, span: Range<usize>) -> Option<Problem> {
         let (what, expected) = message.split_once(", expected ").unwrap_or((message, ""));
         if what == DUPLICATE {
@@ -68,7 +78,10 @@ impl Broken<'_> {
         }
         let known = self
             .odd_quotes(what, &span)
+            .or_else(|| self.odd_character(&span))
             .or_else(|| self.other_language(&span))
+            .or_else(|| self.inner_colon(&span))
+            .or_else(|| self.late_comment(what, &span))
             .or_else(|| self.value(what, &span))
             .or_else(|| self.string(what, expected, &span))
             .or_else(|| self.number(what, &span))
@@ -131,6 +144,99 @@ impl Broken<'_> {
         )
     }
 
+    /// An invisible character, or a character that only resembles the right character.
+    fn odd_character(&self, span: &Range<usize>) -> Option<Problem> {
+        let line = self.line(span.start);
+        let odd = odd_characters::first_in(&self.text[line.clone()])?;
+        let at = line.start + odd.at;
+        Some(
+            Problem::new(at..at + odd.letter.len_utf8(), odd.message)
+                .label("here")
+                .help(odd.advice),
+        )
+    }
+
+    /// The lines between which git puts both sides of a conflict.
+    fn conflict(&self) -> Option<Problem> {
+        const SIGNS: [&str; 3] = ["<<<<<<<", "=======", ">>>>>>>"];
+        let mut start = 0;
+        for line in self.text.split_inclusive('\n') {
+            if SIGNS.iter().any(|sign| line.starts_with(sign)) {
+                let end = start + line.trim_end().len();
+                let problem =
+                    Problem::new(start..end, "git has left both sides of a conflict here");
+                return Some(
+                    problem
+                        .label("one side begins or ends here")
+                        .help("keep the lines of one side, and delete the lines that begin with `<<<<<<<`, `=======` and `>>>>>>>`")
+                        .fault(Fault::Syntax),
+                );
+            }
+            start += line.len();
+        }
+        None
+    }
+
+    /// `token = { env: "X" }`
+    fn inner_colon(&self, span: &Range<usize>) -> Option<Problem> {
+        let line = self.line(span.start);
+        let shown = &self.text[line.clone()];
+        let open = shown.find('{')?;
+        let inside = &shown[open + 1..];
+        let at = inside.find(':')?;
+        let key = inside[..at].trim().trim_matches(['"', '\'']);
+        if !matches!(key, "env" | "file") && !is_known(key) {
+            return None;
+        }
+        let at = line.start + open + 1 + at;
+        let name = inside[at - line.start - open..].trim();
+        let name = name.trim_matches(|c: char| "\"'} ".contains(c));
+        let advice = match (key, looks_like_variable(name)) {
+            ("env", true) => format!("write `{{ env = \"{name}\" }}`"),
+            ("env", false) => "write `{ env = \"NAME\" }`, with the variable's name".to_owned(),
+            _ => format!("write `{{ {key} = … }}`"),
+        };
+        Some(
+            Problem::new(
+                at..at + 1,
+                "a key and its value are joined by `=`, not by `:`",
+            )
+            .label("expected `=`")
+            .help(advice),
+        )
+    }
+
+    /// `max_running = 5 // a comment`, or a semicolon at the end.
+    fn late_comment(&self, what: &str, span: &Range<usize>) -> Option<Problem> {
+        let line = self.line(span.start);
+        let start = span.start.min(line.end);
+        let is_left_over = what == LEFT_OVER;
+        let value = match is_left_over {
+            true => &self.text[start..line.end],
+            false => self.text.get(span.clone())?,
+        };
+        let begins = |sign: &str| match is_left_over {
+            true => value.starts_with(sign).then_some(0),
+            false => value.find(&format!(" {sign}")).map(|at| at + 1),
+        };
+        let signs = ["//", "--", "/*", ";"];
+        let found = signs
+            .into_iter()
+            .find_map(|sign| Some((begins(sign)?, sign)));
+        if let Some((at, sign)) =
+            found.filter(|(at, sign)| !value[at + sign.len()..].trim().is_empty())
+        {
+            return Some(comment_sign(start + at..start + at + sign.len(), sign));
+        }
+        let plain = value.trim_end().strip_suffix(';')?;
+        let at = start + plain.len();
+        Some(
+            Problem::new(at..at + 1, "a line ends without `;`")
+                .label("one character too many")
+                .help("delete it"),
+        )
+    }
+
     /// `agent = "ada"`, or only the value inside of a list.
     fn assignment(&self, span: &Range<usize>, value: &str) -> String {
         match self.key_before(span) {
@@ -139,7 +245,7 @@ impl Broken<'_> {
         }
     }
 
-    /// The key of a value, if it is directly before the value.
+    /// The key of a value, if directly before the value.
     fn key_before(&self, span: &Range<usize>) -> &str {
         let line = self.line(span.start);
         let before = self.covered[line.start..span.start.max(line.start)].trim_end();
@@ -162,14 +268,7 @@ impl Broken<'_> {
             .into_iter()
             .find(|sign| trimmed.starts_with(sign));
         if let Some(sign) = comment {
-            return Some(
-                Problem::new(
-                    start..start + sign.len(),
-                    format!("`{sign}` does not begin a comment in TOML"),
-                )
-                .label("not a comment")
-                .help("begin comments with `#`"),
-            );
+            return Some(comment_sign(start..start + sign.len(), sign));
         }
         if trimmed.starts_with("export ") {
             return Some(
@@ -221,7 +320,7 @@ impl Broken<'_> {
         )
     }
 
-    /// A value that is missing, or has no quotes.
+    /// A missing value, or a value without quotes.
     fn value(&self, what: &str, span: &Range<usize>) -> Option<Problem> {
         let is_value = [
             NO_QUOTES,
@@ -275,7 +374,7 @@ impl Broken<'_> {
         })
     }
 
-    /// A text that is not closed, or has a wrong character in it.
+    /// A text without its closing quote, or with a wrong character.
     fn string(&self, what: &str, expected: &str, span: &Range<usize>) -> Option<Problem> {
         let shown = self.covered[self.line(span.start)].trim_end();
         let whole_line = |advice: String| match shown.contains('*') {
@@ -285,7 +384,7 @@ impl Broken<'_> {
         let quote = expected.trim_matches('`');
         let problem = |message: &str| Problem::new(span.clone(), message);
         match what {
-            "missing escaped value" | "invalid escape sequence" => Some(
+            what if what.contains("escape") || what.contains("unicode value") => Some(
                 problem("a `\\` inside \"…\" needs a second one")
                     .label("begins an escape, such as `\\n`")
                     .help("write `\\\\`, or put the text in single quotes: `'C:\\folder'`"),
@@ -343,7 +442,7 @@ impl Broken<'_> {
                     .label("not between two digits")
                     .help("write a number such as `200_000`"),
             ),
-            "unexpected key or value" => {
+            LEFT_OVER => {
                 let rest = &self.covered[span.start.min(line.end)..line.end];
                 let digits = rest.strip_prefix(',')?;
                 let before = self.covered[line.start..span.start]
@@ -352,15 +451,15 @@ impl Broken<'_> {
                     .trim();
                 let is_number = before.chars().all(|c| c.is_ascii_digit())
                     && digits.starts_with(|c: char| c.is_ascii_digit());
-                is_number.then(|| {
-                    problem("a number has no commas")
-                        .label("here")
-                        .help(format!(
-                            "write `{before}_{}`, or a point before a fraction: `{before}.{}`",
-                            digits.trim().replace(',', "_"),
-                            digits.trim()
-                        ))
-                })
+                let digits = digits.split('#').next().unwrap_or_default().trim();
+                let grouped = format!("write `{before}_{}`", digits.replace(',', "_"));
+                let advice = match digits.contains(',') {
+                    true => grouped,
+                    false => {
+                        format!("{grouped}, or a point before a fraction: `{before}.{digits}`")
+                    }
+                };
+                is_number.then(|| problem("a number has no commas").label("here").help(advice))
             }
             _ => None,
         }
@@ -382,17 +481,22 @@ impl Broken<'_> {
                     .label("expected `=`")
                     .help("write the key without spaces, such as `default_agent = \"main\"`"),
             ),
+            "key with no value" if let Some(line) = with_equals(shown) => Some(
+                problem("a key has no value")
+                    .label("expected `=`")
+                    .help(format!("write `{line}`")),
+            ),
             "key with no value" => Some(
                 problem("a key has no value")
                     .label("expected `=` and a value")
                     .help(format!("write {}, or delete the line", example_of(shown))),
             ),
-            "unexpected key or value" if shown.starts_with('[') => Some(
+            LEFT_OVER if shown.starts_with('[') => Some(
                 problem("a section's header has a line of its own")
                     .label("expected the end of the line")
                     .help("write this in the next line"),
             ),
-            "unexpected key or value" => Some(
+            LEFT_OVER => Some(
                 problem("something is left over at the end of the line")
                     .label("expected the end of the line")
                     .help("write one key in each line, without a comma or a semicolon at its end; a quote inside a text is written as `\\\"`"),
@@ -437,7 +541,7 @@ impl Broken<'_> {
             .help(format!("write `{open}{}{close}`", inside.trim()))
     }
 
-    /// A text without its end takes the bracket behind it along, so this is the only problem told.
+    /// A text without its end takes the next bracket along, so this is the only problem told.
     fn open_text(&self, errors: &[toml::de::Error]) -> Option<Problem> {
         let is_open = |error: &&toml::de::Error| {
             let message = error.message();
@@ -501,6 +605,12 @@ impl Broken<'_> {
     }
 }
 
+fn comment_sign(span: Range<usize>, sign: &str) -> Problem {
+    Problem::new(span, format!("`{sign}` does not begin a comment in TOML"))
+        .label("not a comment")
+        .help("begin comments with `#`")
+}
+
 const BOTH_QUOTES: &str = "put a quote at both ends of the text";
 
 /// Whether a `#` begins a comment, and is no part of a name such as `Desk #1`.
@@ -508,8 +618,8 @@ fn is_comment(before: &str, behind: &str) -> bool {
     before.ends_with(char::is_whitespace) && !behind.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The line with the quote that its text lacks, and where: before a comment, and before the brackets
-/// that end a list or a table.
+/// The line with the missing quote of its text, and the place of the quote: before a comment, and
+/// before the brackets that end a list or a table.
 fn with_closing_quote(line: &str, quote: &str) -> (usize, String) {
     let opened = line.rfind(quote).map_or(0, |at| at + quote.len());
     let text = &line[opened..];
@@ -526,7 +636,7 @@ fn is_key_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// A value as TOML has it: numbers, switches and lists as they are, everything else in quotes.
+/// A value in TOML: numbers, switches and lists unchanged, everything else in quotes.
 fn as_value(text: &str) -> String {
     let is_plain = matches!(text, "true" | "false")
         || text.starts_with(['"', '\'', '[', '{'])
@@ -550,6 +660,20 @@ fn is_known(key: &str) -> bool {
 }
 
 /// The key with a value of its own kind, for a key that some table has.
+/// `emoji = "🌹"` for a line such as `emoji "🌹"`.
+fn with_equals(line: &str) -> Option<String> {
+    let (key, value) = line.split_once(char::is_whitespace)?;
+    let (key, value) = (key.trim_end_matches(':'), value.trim_start());
+    let is_word = !key.is_empty()
+        && key
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let is_value = value.starts_with(['"', '\'', '[', '{'])
+        || value.starts_with(|c: char| c.is_ascii_digit())
+        || ["true", "false"].contains(&value);
+    (is_word && is_value).then(|| format!("{key} = {value}"))
+}
+
 fn example_of(key: &str) -> String {
     match known(key) {
         Some(key) if key.is_table() => format!("a section, such as `{}`", key.usage()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::declared::DeclaredAgents;
-use super::reader::{Section, suggest};
+use super::reader::{Section, suggest, wrong_type};
 use super::{Problem, Spanned, items, schema};
 use crate::domain::AgentId;
 
@@ -24,7 +24,7 @@ pub enum Risk {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolRules {
     pub profiles: BTreeMap<String, RiskProfile>,
-    /// In file order.
+    /// Shared folders in file order.
     pub shared: Vec<SharedPath>,
     pub ceilings: Ceilings,
 }
@@ -71,11 +71,11 @@ pub struct Siblings {
     pub write: Vec<AgentId>,
 }
 
-/// What follows when a turn has read words that count for less than those of its asker, and then
-/// reaches for another place, another agent, or a web address that no trusted person wrote.
+/// The consequence when a turn has read words of lower trust than its asker's, and then reaches for
+/// another place, another agent, or a web address not written by a trusted person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum AfterUntrusted {
-    /// The call is run, and the log and `/status` tell what the turn had read.
+    /// The call is run, and the log and `/status` name the sources that the turn had read.
     #[default]
     Label,
     /// The call is not run, and the model is told why.
@@ -161,10 +161,16 @@ pub(super) fn profile_names(top: &Section<'_>) -> Vec<String> {
 
 /// The keys of an agent's table. The names under `access` are checked when all agents are known.
 pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTools, Names) {
-    let limits = section
-        .section("tools", &schema::TOOL_LIMITS)
-        .map(|section| limits(&section))
-        .unwrap_or_default();
+    let limits = match listed_tools(section) {
+        Some(problem) => {
+            section.problems.note(problem);
+            ToolLimits::default()
+        }
+        None => section
+            .section("tools", &schema::TOOL_LIMITS)
+            .map(|section| limits(&section))
+            .unwrap_or_default(),
+    };
     let access = section
         .section("access", &schema::SIBLINGS)
         .map(|section| names(&section))
@@ -179,6 +185,28 @@ pub(super) fn of_agent(section: &Section<'_>, profiles: &[String]) -> (AgentTool
     };
     (tools, access)
 }
+
+/// `tools = ["now"]`: a list does not say whether its tools are the only ones or the missing ones.
+fn listed_tools(section: &Section<'_>) -> Option<Problem> {
+    let value = section.value("tools")?;
+    let items = value.get_ref().as_array()?.iter();
+    let names: Vec<String> = items
+        .filter_map(|item| item.get_ref().as_str())
+        .take(MOST_REPEATED)
+        .map(|name| format!("\"{name}\""))
+        .collect();
+    let list = match names.is_empty() {
+        true => "\"now\"".to_owned(),
+        false => names.join(", "),
+    };
+    Some(
+        wrong_type("`tools`", value, "a table")
+            .help(format!("write `tools = {{ allow = [{list}] }}` for these tools alone, or `tools = {{ deny = [{list}] }}` for all others")),
+    )
+}
+
+/// Names of a list that advice repeats.
+const MOST_REPEATED: usize = 3;
 
 impl Names {
     /// The existing agents; unknown names are noted. `own` is the agent with the list.

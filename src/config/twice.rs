@@ -1,9 +1,10 @@
-//! Says in plain words what is there twice in a file, and where the first one is.
+//! Explains in plain words the things that stand twice in a file, and where the first stands.
 
 use std::ops::Range;
 
 use super::syntax::Broken;
 use super::{Problem, schema};
+use crate::domain::AgentId;
 
 /// A section's header: `[agents.rose]`.
 struct Header<'a> {
@@ -14,7 +15,7 @@ struct Header<'a> {
 }
 
 impl Broken<'_> {
-    /// `None` for a consequence of a problem that is told elsewhere.
+    /// `None` for a consequence of a problem told elsewhere.
     pub(super) fn duplicate(&self, span: Range<usize>) -> Option<Problem> {
         let headers = self.headers();
         let at = headers
@@ -24,6 +25,9 @@ impl Broken<'_> {
         let header = at.map(|at| &headers[at]);
         if header.is_some_and(|header| is_list_of_tables(header.name)) {
             return self.single_brackets(&headers, header?.name);
+        }
+        if header.is_some_and(|header| header.is_double && is_group(header.name)) {
+            return self.nameless_brackets(header?);
         }
         if let (true, Some(header)) = (is_header, header) {
             return Some(self.second_header(&headers, header));
@@ -75,6 +79,20 @@ impl Broken<'_> {
         }
     }
 
+    /// `[[agents]]` beside `[agents.main]`.
+    fn nameless_brackets(&self, header: &Header<'_>) -> Option<Problem> {
+        let below = &self.covered[header.span.end..];
+        let below = below.split("\n[").next().unwrap_or_default();
+        let value = |wanted: &str| {
+            let mut lines = below.lines().filter_map(|line| line.split_once('='));
+            lines.find_map(|(key, value)| {
+                (key.trim() == wanted).then(|| value.trim().trim_matches(['"', '\'']))
+            })
+        };
+        let name = value("id").or_else(|| value("name"));
+        Some(double_brackets(header.span.clone(), header.name, name))
+    }
+
     /// `[bindings]`, written several times.
     fn single_brackets(&self, headers: &[Header<'_>], name: &str) -> Option<Problem> {
         const MOST_SHOWN: usize = 4;
@@ -123,6 +141,37 @@ impl Broken<'_> {
         }
         headers
     }
+}
+
+/// `[[agents]]`: a list, where each section has a name of its own.
+pub(super) fn double_brackets(span: Range<usize>, group: &str, name: Option<&str>) -> Problem {
+    let example = schema::TOP.key(group).map(schema::Key::usage);
+    let header = match name.and_then(usable_name) {
+        Some(name) => format!("[{group}.{name}]"),
+        None => example.unwrap_or_default(),
+    };
+    Problem::new(
+        span,
+        format!("`[[{group}]]` is a list, and {group} have names"),
+    )
+    .label("a section with a name in single brackets belongs here")
+    .help(format!(
+        "write `{header}` before the keys of this one, and so for each"
+    ))
+}
+
+/// A possible name of a section, made of this text.
+pub(super) fn usable_name(text: &str) -> Option<AgentId> {
+    let words = text
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
+    AgentId::parse(&words.collect::<Vec<_>>().join("-").to_lowercase()).ok()
+}
+
+/// Whether the sections of this kind have names, as `[agents.rose]` has.
+fn is_group(name: &str) -> bool {
+    let key = schema::TOP.key(name);
+    key.is_some_and(|key| key.is_table() && key.usage().contains('.'))
 }
 
 fn is_list_of_tables(name: &str) -> bool {

@@ -20,6 +20,16 @@ pub(crate) struct FirstSent {
     sent: oneshot::Receiver<()>,
 }
 
+/// What became of the first part of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FirstPart {
+    /// After this time.
+    Sent(Duration),
+    GivenUp,
+    /// Not within the patience of the line about the turn.
+    NotYet,
+}
+
 impl Delivery {
     /// Call before the rows are submitted.
     pub(crate) fn expect_first(&self, inbox_id: i64) -> FirstSent {
@@ -35,8 +45,8 @@ impl Delivery {
 }
 
 impl FirstSent {
-    /// Calls `tell` once, with the time it took, or with none for a part that was not sent in time.
-    pub(crate) fn then(self, tell: impl FnOnce(Option<Duration>) + Send + 'static) {
+    /// Calls `tell` once.
+    pub(crate) fn then(self, tell: impl FnOnce(FirstPart) + Send + 'static) {
         let FirstSent {
             inner,
             inbox_id,
@@ -44,13 +54,13 @@ impl FirstSent {
             sent,
         } = self;
         inner.tasks.clone().spawn(async move {
-            let took = tokio::select! {
-                sent = sent => sent.ok().map(|()| since.elapsed()),
-                () = sleep(PATIENCE) => None,
-                () = inner.stop.cancelled() => None,
+            let first = tokio::select! {
+                sent = sent => sent.map_or(FirstPart::GivenUp, |()| FirstPart::Sent(since.elapsed())),
+                () = sleep(PATIENCE) => FirstPart::NotYet,
+                () = inner.stop.cancelled() => FirstPart::NotYet,
             };
             inner.awaited.remove(&inbox_id);
-            tell(took);
+            tell(first);
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Sends answers: rendered into outbox rows with their turn, then sent in order, place by place.
 
 mod first_sent;
+pub(crate) mod held;
 mod letting_go;
 pub(crate) mod outbox;
 mod owner_notices;
@@ -13,6 +14,7 @@ mod retry_after;
 mod sender;
 mod status_reactions;
 pub(crate) mod undelivered;
+pub(crate) mod usage;
 mod verdict;
 
 use std::collections::HashMap;
@@ -31,7 +33,7 @@ use crate::domain::{Destination, Inbound, Moved, OutgoingFile, Platform, Session
 use crate::metrics;
 use crate::storage::{Db, Durability, StoreError};
 
-pub(crate) use first_sent::FirstSent;
+pub(crate) use first_sent::{FirstPart, FirstSent};
 pub use outbox::Kind;
 pub use progress::{AnswerInProgress, ProgressHandle};
 pub use reservation::Reservation;
@@ -68,11 +70,17 @@ impl Outlet {
         }
     }
 
-    /// The same budgets with a channel that was made anew.
+    /// The same budgets with a channel that was made anew. Other limits make other budgets, and the
+    /// waits that the platform asked for go on.
     fn with_channel(&self, channel: Arc<dyn Channel>) -> Self {
+        let is_same = self.channel.abilities().limits == channel.abilities().limits;
+        let pacing = match is_same {
+            true => self.pacing.clone(),
+            false => Arc::new(self.pacing.renewed()),
+        };
         Outlet {
             channel,
-            pacing: self.pacing.clone(),
+            pacing,
             in_flight: self.in_flight.clone(),
             asking: Semaphore::new(1),
         }
@@ -172,6 +180,19 @@ impl Delivery {
         }
     }
 
+    /// The send budgets of connected platforms that have limits, with their use.
+    pub(crate) fn usage(&self) -> Vec<(Platform, usage::Usage)> {
+        let outlets = self.inner.outlets().into_iter();
+        let mut used: Vec<_> = outlets
+            .filter_map(|(platform, outlet)| {
+                let limits = outlet.channel.abilities().limits?;
+                Some((platform, outlet.pacing.usage(limits)))
+            })
+            .collect();
+        used.sort_by_key(|(platform, _)| *platform);
+        used
+    }
+
     fn owners(&self) -> Vec<Destination> {
         self.inner.owners.borrow().clone()
     }
@@ -265,7 +286,6 @@ impl Delivery {
         self.inner.outlet_of(place).is_some()
     }
 
-    /// The channel of a place, if its platform is connected.
     /// The connected channels, in the order of the platforms.
     pub(crate) fn channels(&self) -> Vec<Arc<dyn Channel>> {
         let outlets = self.inner.outlets.borrow();
@@ -275,6 +295,7 @@ impl Delivery {
         platforms.into_iter().filter_map(channel).collect()
     }
 
+    /// The channel of a place, if its platform is connected.
     pub fn channel_of(&self, place: &SessionKey) -> Option<Arc<dyn Channel>> {
         self.inner
             .outlet_of(place)
@@ -314,8 +335,9 @@ impl Delivery {
         self.inner.gone.insert(place.clone());
     }
 
-    /// Sends the rows left over from an earlier process.
-    pub async fn resume(&self) -> Result<(), StoreError> {
+    /// Reopens the rows of an earlier process. Called before this process sends anything: a call of
+    /// its own would count as interrupted. Returns the places with rows to send.
+    pub(crate) async fn reopen(&self) -> Result<Vec<(SessionKey, usize)>, StoreError> {
         match self.inner.remember_waits().await {
             Err(error) if error.is_permanent() => {
                 tracing::error!("chats that asked for a pause are not known: {error}");
@@ -340,10 +362,7 @@ impl Delivery {
             );
             self.inner.left_alone.insert(id);
         }
-        for (place, rows) in open.into_iter().filter(|(place, _)| self.reaches(place)) {
-            self.submit(&place, rows);
-        }
-        Ok(())
+        Ok(open)
     }
 
     /// Sends the rows of a place that wait without a sender, such as kept answers. If they cannot be
@@ -429,6 +448,7 @@ impl Inner {
         let Some(pace) = outlet.quiet_for(to, wait) else {
             return;
         };
+        tracing::warn!(session = %to.place(), "the platform asks to wait {} s", wait.as_secs());
         let platform = outlet.channel.abilities().platform;
         let note = move |tx: &rusqlite::Transaction<'_>| {
             retry_after::note(tx, platform, pace.chat, wait, now_ms())

@@ -10,6 +10,7 @@ use super::verdict::{Again, NEVER_CONFIRMED, Pause, Rest};
 use super::{preview_messages, retry_after, undelivered};
 use crate::channels::{Part, Ticket};
 use crate::domain::{AgentUid, Destination, MessageId, SessionKey};
+use crate::fail_points::{self, Write};
 use crate::routing::delivery_off;
 use crate::routing::places::{self, PlaceId};
 use crate::storage::{StoreError, part};
@@ -338,6 +339,7 @@ pub(super) fn claim(
     knows: Knows,
     now: i64,
 ) -> rusqlite::Result<Next> {
+    fail_points::writes(Write::OutboxClaim);
     let claimed = |row: &Row<'_>| claimed(row, place, now);
     let found = if left_alone.is_empty() {
         let id = places::id(tx, place)?;
@@ -466,6 +468,7 @@ pub(super) fn sent(
     message: &MessageId,
     now: i64,
 ) -> rusqlite::Result<()> {
+    fail_points::writes(Write::OutboxOutcome);
     let mut statement = tx.prepare_cached(
         "UPDATE outbox SET state = 'sent', part = '', file = NULL, message_id = ?2, sent_at = ?3, error = NULL WHERE id = ?1",
     )?;
@@ -481,12 +484,13 @@ pub(super) fn again(
     tried: Duration,
     now: i64,
 ) -> rusqlite::Result<()> {
+    fail_points::writes(Write::OutboxOutcome);
     let wait = match again.pause {
         Pause::Asked(wait) => retry_after::millis(wait),
         Pause::None | Pause::BackOff => 0,
     };
     let mut statement = tx.prepare_cached(
-        "UPDATE outbox SET state = 'waiting', not_before = ?2, wait_ms = ?3, error = ?4, repeated = ?5, tried_ms = ?6 WHERE id = ?1",
+        "UPDATE outbox SET state = 'waiting', not_before = ?2, wait_ms = ?3, error = ?4, repeated = ?5, tried_ms = ?6, waited_ms = waited_ms + ?3 WHERE id = ?1",
     )?;
     statement
         .execute(params![
@@ -502,6 +506,7 @@ pub(super) fn again(
 
 /// The message to change is gone, so the row becomes an ordinary send.
 pub(super) fn send_instead(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<()> {
+    fail_points::writes(Write::OutboxOutcome);
     let mut statement =
         tx.prepare_cached("UPDATE outbox SET state = 'waiting', target = NULL WHERE id = ?1")?;
     statement.execute([id]).map(drop)
@@ -521,6 +526,7 @@ pub(super) fn given_up(
     error: &str,
     rest: Rest,
 ) -> rusqlite::Result<()> {
+    fail_points::writes(Write::OutboxOutcome);
     failed(tx, id, error)?;
     if rest == Rest::GoesOn {
         return Ok(());
@@ -563,6 +569,7 @@ pub(super) fn reopen(
     now: i64,
     is_told_apart: impl Fn(&SessionKey, &Part, Duration) -> bool,
 ) -> rusqlite::Result<Reopened> {
+    fail_points::writes(Write::OutboxReopened);
     if let Err(error) = part(tx, || undelivered::retry_asked(tx, now))? {
         tracing::error!("failed messages are not sent again: {error}");
     }
@@ -587,6 +594,21 @@ pub(crate) fn open_places(connection: &Connection) -> rusqlite::Result<Vec<(Sess
         .query_map([], place_and_count)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(open.into_iter().flatten().collect())
+}
+
+/// Places with rows to send: how many each has, and since when the oldest waits.
+pub(crate) fn waiting_since(
+    connection: &Connection,
+) -> rusqlite::Result<Vec<(SessionKey, usize, i64)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT key, count(*), min(outbox.created_at) FROM outbox JOIN places ON places.id = place_id
+         WHERE state IN ('waiting', 'sending') GROUP BY place_id ORDER BY min(outbox.id)",
+    )?;
+    let waiting = statement.query_map([], |row| {
+        let since: i64 = row.get(2)?;
+        Ok(place_and_count(row)?.map(|(place, count)| (place, count, since)))
+    })?;
+    waiting.filter_map(Result::transpose).collect()
 }
 
 /// Keys unreadable for this version are left out.

@@ -9,7 +9,7 @@ use rusqlite::Transaction;
 use super::outbox::Source;
 use super::verdict::Rest;
 use super::{Delivery, Kind, outbox, undelivered};
-use crate::channels::{Text, Ticket};
+use crate::channels::{PlaceLoss, Text, Ticket};
 use crate::clock::now_ms;
 use crate::domain::{Destination, SessionKey};
 use crate::routing::names;
@@ -102,13 +102,16 @@ fn tell(
     place: &SessionKey,
     id: i64,
     reason: &str,
-    words: fn(&SessionKey, &str, &str) -> String,
+    words: fn(&str, &str) -> String,
 ) -> rusqlite::Result<Told> {
     if !undelivered::is_first(tx, id, place, reason)? {
         return Ok(Vec::new());
     }
-    let called = names::load(tx, place)?.map_or_else(String::new, |name| format!(" (“{name}”)"));
-    let rows = delivery.draft_for_owners(&words(place, &called, reason));
+    let called = match names::load(tx, place)? {
+        Some(name) => format!("“{name}” (`{place}`)"),
+        None => format!("`{place}`"),
+    };
+    let rows = delivery.draft_for_owners(&words(&called, reason));
     outbox::insert(tx, &rows, Source::default(), now_ms())?;
     Ok(rows
         .into_iter()
@@ -116,16 +119,22 @@ fn tell(
         .collect())
 }
 
-fn lost(place: &SessionKey, called: &str, reason: &str) -> String {
+fn lost(place: &str, reason: &str) -> String {
+    let is_gone = [PlaceLoss::Deleted, PlaceLoss::ChannelGone];
+    if is_gone.iter().any(|loss| loss.to_string() == reason) {
+        return format!(
+            "I could not answer in {place}: {reason}. The answer is kept: `parlor failed` shows it, and `parlor failed drop` lets go of it."
+        );
+    }
     format!(
-        "I could not answer in `{place}`{called}: {reason}. The answer is kept, and so are those that follow. \
+        "I could not answer in {place}: {reason}. The answer is kept, and so are those that follow. \
          `/retry` there or here sends them again; `parlor failed` lists them."
     )
 }
 
-fn stuck(place: &SessionKey, called: &str, reason: &str) -> String {
+fn stuck(place: &str, reason: &str) -> String {
     format!(
-        "I could not send one answer in `{place}`{called}: {reason}. It is kept, and the others go on. \
+        "I could not send one answer in {place}: {reason}. It is kept, and the others go on. \
          `/retry` there or here sends it again; `parlor failed` lists it, and `parlor failed drop` lets go of it."
     )
 }

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::outbox::Kind;
+use super::usage::{ChatUsage, Meter, Usage};
 use crate::channels::{Limits, Pace};
 
 /// Platforms let a few messages through at once before they count seconds.
@@ -33,6 +34,8 @@ pub(super) struct Pacing {
     line: PriorityQueue,
     /// The time of the last preview in each chat.
     previewed: DashMap<i64, Option<Instant>>,
+    /// The budgets do not tell what is used of them.
+    meter: Meter,
 }
 
 struct Budgets {
@@ -43,6 +46,15 @@ struct Budgets {
 }
 
 impl Pacing {
+    /// Fresh budgets, with the waits that chats have asked for.
+    pub(super) fn renewed(&self) -> Self {
+        let waits = self.quiet.iter();
+        Pacing {
+            quiet: waits.map(|wait| (*wait.key(), *wait.value())).collect(),
+            ..Pacing::default()
+        }
+    }
+
     /// Returns when a row is within all its budgets. In each budget the more important kind goes
     /// first.
     pub(super) async fn ready(&self, pace: Pace, kind: Kind) {
@@ -63,6 +75,36 @@ impl Pacing {
                 .take(|| budgets.free_at(limiter.check()))
                 .await;
         }
+        self.meter.count(pace.chat);
+    }
+
+    /// The budgets and what is used of them.
+    pub(super) fn usage(&self, limits: Limits) -> Usage {
+        let now = Instant::now();
+        let rest = |until: Instant| Some(until.duration_since(now)).filter(|rest| !rest.is_zero());
+        let mut usage = Usage {
+            limits,
+            last_second: self.meter.last_second(),
+            chats: std::collections::BTreeMap::new(),
+        };
+        for (chat, calls) in self.meter.chats().filter(|(_, calls)| *calls > 0) {
+            usage.chats.entry(chat).or_default().last_second = calls;
+        }
+        for wait in &self.quiet {
+            if let Some(rest) = rest(*wait.value()) {
+                usage.chats.entry(*wait.key()).or_default().asked_to_wait = Some(rest);
+            }
+        }
+        let window = self
+            .budgets
+            .get()
+            .and_then(|known| known.group_minute.as_ref());
+        for (chat, count, free_at) in window.into_iter().flat_map(Window::used) {
+            let group: &mut ChatUsage = usage.chats.entry(chat).or_default();
+            group.last_minute = Some(count);
+            group.room_in = free_at.and_then(rest);
+        }
+        usage
     }
 
     /// Counts a row if there is room right now and no other row waits. Then the row's kind does not
@@ -70,11 +112,15 @@ impl Pacing {
     pub(super) fn take_at_once(&self, pace: Pace) -> bool {
         let budgets = self.budgets.get_or_init(|| Budgets::of(pace.limits));
         let window = budgets.group_minute.as_ref().filter(|_| pace.is_group);
-        self.line.is_empty(pace.chat)
+        let is_taken = self.line.is_empty(pace.chat)
             && budgets.chat_second.as_ref().is_none_or(|limiter| limiter.check_key(&pace.chat).is_ok())
             && budgets.all.as_ref().is_none_or(|limiter| limiter.check().is_ok())
             // Last, because a slot in the group's minute is the dearest to waste.
-            && window.is_none_or(|window| window.take(pace.chat).is_none())
+            && window.is_none_or(|window| window.take(pace.chat).is_none());
+        if is_taken {
+            self.meter.count(pace.chat);
+        }
+        is_taken
     }
 
     /// Counts a preview if there is room right now and no row waits. Else returns the time of the
@@ -120,6 +166,7 @@ impl Pacing {
             return Err(free_at);
         }
         *last = Some(now);
+        self.meter.count(pace.chat);
         Ok(())
     }
 
@@ -127,12 +174,16 @@ impl Pacing {
     /// group's minute does not count signs.
     pub(super) fn has_room_for_a_sign(&self, pace: Pace) -> bool {
         let budgets = self.budgets.get_or_init(|| Budgets::of(pace.limits));
-        !self.is_quiet(pace.chat)
+        let has_room = !self.is_quiet(pace.chat)
             && self.line.is_empty(pace.chat)
             && budgets
                 .all
                 .as_ref()
-                .is_none_or(|limiter| limiter.check().is_ok())
+                .is_none_or(|limiter| limiter.check().is_ok());
+        if has_room {
+            self.meter.count_sign();
+        }
+        has_room
     }
 
     /// Whether the wait of a chat is still running.
@@ -156,6 +207,7 @@ impl Pacing {
     /// Forgets chats whose budgets are whole again: a forgotten chat starts with the same budgets.
     pub(super) fn forget_idle(&self) {
         let now = Instant::now();
+        self.meter.forget_idle();
         self.quiet.retain(|_, until| *until > now);
         self.previewed
             .retain(|_, last| last.is_some_and(|last| last + LONGEST_INTERVAL > now));
@@ -310,6 +362,23 @@ impl Window {
         self.take_below(self.limit - self.limit.div_ceil(4), chat)
     }
 
+    /// Groups with sends in the last minute: how many, and when a full minute has room again.
+    fn used(&self) -> impl Iterator<Item = (i64, usize, Option<Instant>)> {
+        let now = Instant::now();
+        let groups = self.sent.iter().map(move |group| {
+            let recent = || group.iter().filter(|at| **at + Self::LENGTH > now);
+            let count = recent().count();
+            let too_many = count.checked_sub(self.limit);
+            let oldest = too_many.and_then(|too_many| recent().nth(too_many));
+            (
+                *group.key(),
+                count,
+                oldest.map(|oldest| *oldest + Self::LENGTH),
+            )
+        });
+        groups.filter(|(_, count, _)| *count > 0)
+    }
+
     fn take_below(&self, limit: usize, chat: i64) -> Option<Instant> {
         let now = Instant::now();
         let mut sent = self.sent.entry(chat).or_default();
@@ -372,6 +441,39 @@ mod tests {
                 .await;
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_use_of_each_budget_is_told() {
+        let limits = Limits {
+            all_per_second: 30,
+            chat_per_second: 5,
+            group_per_minute: 2,
+        };
+        let (pacing, group) = (Pacing::default(), Pace { limits, ..GROUP });
+        let person = Pace {
+            chat: 7,
+            is_group: false,
+            limits,
+        };
+        for pace in [group, group, person] {
+            pacing.ready(pace, Kind::Final).await;
+        }
+        pacing.quiet_for(9, Duration::from_secs(40));
+        let used = pacing.usage(limits);
+        let (full, quiet) = (used.chats[&-5], used.chats[&9]);
+        assert_eq!((used.last_second, used.chats[&7].last_second), (3, 1));
+        assert_eq!(used.chats[&7].last_minute, None);
+        assert_eq!((full.last_second, full.last_minute), (2, Some(2)));
+        assert_eq!(full.room_in, Some(Duration::from_secs(60)));
+        assert_eq!(quiet.asked_to_wait, Some(Duration::from_secs(40)));
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        let used = pacing.usage(limits);
+        assert_eq!(used.last_second, 0);
+        assert_eq!(used.chats.keys().collect::<Vec<_>>(), [&-5]);
+        assert_eq!(used.chats[&-5].room_in, Some(Duration::from_secs(10)));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(pacing.usage(limits).chats.is_empty());
     }
 
     const EVERY: Duration = Duration::from_secs(3);

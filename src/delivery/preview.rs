@@ -58,8 +58,10 @@ enum Onward {
 }
 
 impl Previewer<'_> {
-    /// Returns when the text is complete and the last call has been answered.
-    pub(super) async fn run(self, mut text: watch::Receiver<SoFar>) {
+    /// Returns when the text is complete and the last call has been answered, and tells how often
+    /// something was shown.
+    pub(super) async fn run(self, mut text: watch::Receiver<SoFar>) -> u32 {
+        let mut shown = 0;
         let is_worth_a_look =
             |so_far: &SoFar| so_far.is_slow || so_far.text.chars().nth(FIRST_CHARS - 1).is_some();
         let Ok(is_slow) = text
@@ -67,7 +69,7 @@ impl Previewer<'_> {
             .await
             .map(|so_far| so_far.is_slow)
         else {
-            return;
+            return shown;
         };
         let mut due = if is_slow {
             Instant::now()
@@ -75,36 +77,37 @@ impl Previewer<'_> {
             Instant::now() + FIRST_AFTER
         };
         // A quick answer ends here, without a preview to wait for.
-        if !is_still_written(&text, due).await {
-            return;
+        if !is_still_written(&text, due).await || !self.scene.is_wanted().await {
+            return shown;
         }
         let Some(mut screen) = self.screen().await else {
-            return;
+            return shown;
         };
         while is_still_written(&text, due).await {
             let so_far = text.borrow_and_update().clone();
             due = match self.next(&screen, &so_far) {
                 None => match self.something_new(&screen, &mut text).await {
                     Some(due) => due,
-                    None => return,
+                    None => return shown,
                 },
                 Some(step) => match self.may_show() {
                     Err(later) => later,
                     Ok(()) => {
                         match self.show(&mut screen, step).await {
-                            Onward::Shown => drop(
-                                self.scene
-                                    .is_visible
-                                    .fetch_or(!so_far.text.is_empty(), Ordering::Relaxed),
-                            ),
+                            Onward::Shown => {
+                                shown += 1;
+                                let has_text = !so_far.text.is_empty();
+                                self.scene.is_visible.fetch_or(has_text, Ordering::Relaxed);
+                            }
                             Onward::NotShown => {}
-                            Onward::GiveUp => return,
+                            Onward::GiveUp => return shown,
                         }
                         Instant::now() + self.every
                     }
                 },
             };
         }
+        shown
     }
 
     /// Reuses the preview messages of an earlier process.

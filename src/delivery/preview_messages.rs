@@ -4,6 +4,7 @@
 use rusqlite::{Connection, Transaction, params};
 
 use crate::domain::{MessageId, SessionKey};
+use crate::fail_points::{self, Write};
 use crate::routing::places::{self, PlaceId};
 
 /// A message showing a part of an answer.
@@ -17,6 +18,7 @@ pub(super) struct Shown {
 }
 
 pub(super) fn note(tx: &Transaction<'_>, shown: &Shown, now: i64) -> rusqlite::Result<()> {
+    fail_points::writes(Write::Preview);
     let mut statement = tx.prepare_cached(
         "INSERT INTO preview_messages (inbox_id, number, place_id, message_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (inbox_id, number) DO UPDATE SET place_id = excluded.place_id, message_id = excluded.message_id,

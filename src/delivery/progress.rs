@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, interval_at};
 use tracing::Instrument;
@@ -42,7 +42,7 @@ pub struct AnswerInProgress {
 /// Reports on a turn, and lives as long as the turn.
 pub struct ProgressHandle {
     events: mpsc::Sender<TurnEvent>,
-    task: JoinHandle<()>,
+    task: JoinHandle<u32>,
 }
 
 impl ProgressHandle {
@@ -51,21 +51,15 @@ impl ProgressHandle {
         let shown = inner.clone();
         let showing = async move {
             let outlet = shown.outlet_of(answer.to.place());
-            if let Some(outlet) = outlet
-                && is_wanted(&shown, answer.to.place()).await
-            {
-                let is_visible = AtomicBool::new(false);
-                show(
-                    Scene {
-                        inner: &shown,
-                        outlet: &outlet,
-                        answer: &answer,
-                        is_visible: &is_visible,
-                    },
-                    receiver,
-                )
-                .await;
-            }
+            let Some(outlet) = outlet else { return 0 };
+            let scene = Scene {
+                inner: &shown,
+                outlet: &outlet,
+                answer: &answer,
+                is_visible: &AtomicBool::new(false),
+                is_wanted: &OnceCell::new(),
+            };
+            show(scene, receiver).await
         };
         // Tracked, because a message just sent must be stored before the process ends.
         let task = inner.tasks.spawn(showing.in_current_span());
@@ -77,10 +71,11 @@ impl ProgressHandle {
         self.events.clone()
     }
 
-    /// Returns once the screen changes no more: all text so far is shown, or will not be.
-    pub async fn end(self) {
+    /// Returns once the screen changes no more: all text so far is shown, or will not be. Tells how
+    /// often a preview was shown.
+    pub async fn end(self) -> u32 {
         drop(self.events);
-        drop(self.task.await);
+        self.task.await.unwrap_or(0)
     }
 }
 
@@ -105,22 +100,27 @@ pub(super) struct Scene<'a> {
     pub(super) answer: &'a AnswerInProgress,
     /// Set once people have text to read.
     pub(super) is_visible: &'a AtomicBool,
+    /// Looked up for the first thing to show: most answers are there before it.
+    is_wanted: &'a OnceCell<bool>,
 }
 
-async fn show(scene: Scene<'_>, events: mpsc::Receiver<TurnEvent>) {
+/// Returns how often a preview was shown.
+async fn show(scene: Scene<'_>, events: mpsc::Receiver<TurnEvent>) -> u32 {
     let (so_far, to_show) = watch::channel(SoFar::default());
     match scene.outlet.channel.abilities().streaming(&scene.answer.to) {
-        Streaming::Pieces => follow(scene, events, Words::AsTheyCome).await,
+        Streaming::Pieces => {
+            follow(scene, events, Words::AsTheyCome).await;
+            0
+        }
         Streaming::Off => {
             let previewer = Previewer {
                 scene,
                 medium: Medium::Message,
                 every: REMARK_EVERY,
             };
-            tokio::join!(
-                follow(scene, events, Words::Unseen(so_far)),
-                previewer.run(to_show)
-            );
+            let following = follow(scene, events, Words::Unseen(so_far));
+            let ((), shown) = tokio::join!(following, previewer.run(to_show));
+            shown
         }
         Streaming::Previews { medium, every } => {
             let previewer = Previewer {
@@ -128,10 +128,9 @@ async fn show(scene: Scene<'_>, events: mpsc::Receiver<TurnEvent>) {
                 medium,
                 every,
             };
-            tokio::join!(
-                follow(scene, events, Words::Collected(so_far)),
-                previewer.run(to_show)
-            );
+            let following = follow(scene, events, Words::Collected(so_far));
+            let ((), shown) = tokio::join!(following, previewer.run(to_show));
+            shown
         }
     }
 }
@@ -239,7 +238,16 @@ async fn show_sign(scene: Scene<'_>) {
 }
 
 impl Scene<'_> {
+    /// Whether anything of the answer may be shown.
+    pub(super) async fn is_wanted(self) -> bool {
+        let look = || is_wanted(self.inner, self.answer.to.place());
+        *self.is_wanted.get_or_init(look).await
+    }
+
     async fn progress(self, progress: Progress<'_>) {
+        if !self.is_wanted().await {
+            return;
+        }
         if let Err(error) = self
             .outlet
             .channel

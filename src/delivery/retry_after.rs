@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction, params};
 
 use crate::domain::Platform;
+use crate::fail_points::{self, Write};
 
 /// Keeps the later of two waits.
 pub(super) fn note(
@@ -16,6 +17,7 @@ pub(super) fn note(
     wait: Duration,
     now: i64,
 ) -> rusqlite::Result<()> {
+    fail_points::writes(Write::RetryAfter);
     // A wait with an end beyond its length was written under another clock.
     tx.prepare_cached("DELETE FROM chat_waits WHERE until <= ?1 OR until > ?1 + wait_ms")?
         .execute([now])?;

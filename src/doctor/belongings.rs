@@ -1,11 +1,12 @@
-//! Every file and folder of the home, with what it is and how large it is.
+//! Every file and folder of the home, with its purpose and its size.
 
 use std::fs;
 use std::path::Path;
 
+use crate::config::ENVIRONMENT_FILE;
 use crate::operations::diagnosis::Belonging;
 
-/// What is lost with each is in the book, under "The home folder".
+/// The book tells the consequences of losing each, under "The home folder".
 const KNOWN: &[(&str, &str)] = &[
     ("config.toml", "settings"),
     (
@@ -24,6 +25,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("skills", "skills for all agents"),
     ("shared", "folders that agents share"),
     ("secrets", "tokens and keys"),
+    (ENVIRONMENT_FILE, "variables for a service: tokens and keys"),
     ("archive", "removed agents, and unused files"),
     (
         "parlor.db",
@@ -38,6 +40,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("parlor.stamp", "the sign that there is a database"),
     ("backups", "backups, and the database from before upgrades"),
     ("outgoing", "files to be sent"),
+    ("web", "files of the web chat"),
     ("incoming", "files being fetched"),
     ("results", "long results of tools"),
     ("logs", "the log"),
@@ -72,8 +75,8 @@ pub(super) fn is_known(name: &str) -> bool {
     what(name).is_some()
 }
 
-/// What is there, by name. Names that Parlor does not know are not told, because they may be
-/// anybody's words.
+/// The entries of the home, by name. Names unknown to Parlor are not told, because they may be
+/// private.
 pub(super) fn of(home: &Path) -> Vec<Belonging> {
     let entries = fs::read_dir(home).into_iter().flatten().flatten();
     let mut found: Vec<Belonging> = entries

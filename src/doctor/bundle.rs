@@ -1,7 +1,7 @@
 //! An archive for a bug report: facts about a house without its secrets and its words.
 //!
-//! In it: the findings, the versions, the shape of the config, the number of rows in each table.
-//! Not in it: texts of the config, names, ids, messages, prompts, files, logs.
+//! Packed: the findings, the versions, the shape of the config, the number of rows in each table.
+//! Not packed: texts of the config, names, ids, messages, prompts, files, logs.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use crate::config::read_home;
 use crate::operations::diagnosis::Diagnosis;
 use crate::storage;
 
-/// Keys whose text is one of a few words of ours.
+/// Keys with a fixed set of values, or with a name of an agent or model.
 const CHOICES: [&str; 16] = [
     "kind",
     "mode",
@@ -37,7 +37,7 @@ const CHOICES: [&str; 16] = [
     "agent",
 ];
 
-/// Writes the archive, which must be new.
+/// Writes the archive, to a new file.
 pub(crate) fn write(home: &Path, diagnosis: &Diagnosis, target: &Path) -> io::Result<()> {
     let file = OpenOptions::new()
         .write(true)
@@ -67,8 +67,8 @@ pub(crate) fn write(home: &Path, diagnosis: &Diagnosis, target: &Path) -> io::Re
     file.sync_all()
 }
 
-/// Findings with their id and state. Their sentences name places, people and files, so only those of
-/// checks without such names are told.
+/// Findings with their id and state. Many sentences name places, people and files, so only checks
+/// without such names keep their sentences.
 fn findings(home: &Path, diagnosis: &Diagnosis) -> Value {
     const TOLD: [&str; 7] = [
         "gateway",
@@ -112,12 +112,13 @@ fn config(home: &Path) -> Value {
 }
 
 /// Names in tables of these keys are chosen by the operator.
-const NAMED: [&str; 5] = [
+const NAMED: [&str; 6] = [
     "agents",
     "providers",
     "people",
     "peer_groups",
     "shared_paths",
+    "hooks",
 ];
 
 fn shape_of(table: &toml::Table) -> Value {
@@ -159,7 +160,7 @@ fn is_an_id(value: &toml::Value) -> bool {
         .is_some_and(|number| number.abs() > LARGE)
 }
 
-/// A word of ours, or a name that an operator chose, which is left out.
+/// A word of the config's language stays; a name chosen by the operator is left out.
 fn choice(text: &str) -> &str {
     const WORDS: [&str; 24] = [
         "openai",

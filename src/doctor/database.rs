@@ -1,5 +1,5 @@
-//! The database: whole, of this version's schema, and not from the future; and the messages that
-//! wait in it.
+//! The database: whole, of this version's schema, and not from the future; and the waiting
+//! messages.
 
 use std::fs;
 
@@ -7,12 +7,12 @@ use rusqlite::Connection;
 
 use super::Patient;
 use crate::clock::now_ms;
-use crate::delivery::outbox;
+use crate::delivery::{held, outbox};
 use crate::operations::diagnosis::Finding;
 use crate::records::inbox;
 use crate::storage;
 
-/// A log beside the database that is larger than this is not merged as it should be.
+/// A log beside the database above this size is not merged as often as needed.
 const LARGE_LOG: u64 = 256 * 1024 * 1024;
 /// Rows may be a little ahead: clocks are set.
 const AHEAD_MS: i64 = 60 * 1000;
@@ -50,9 +50,12 @@ pub(super) async fn check(patient: &Patient<'_>, problem: Option<String>) -> Vec
         let text = "The newest message is from the future: the clock was set back.";
         findings.push(Finding::warn("clock", text).fix("timedatectl set-ntp true"));
     } else {
-        findings.push(Finding::ok("clock", "The clock goes with the messages."));
+        findings.push(Finding::ok(
+            "clock",
+            "The clock of this machine fits the messages.",
+        ));
     }
-    findings.push(delivery(&troubles));
+    findings.push(delivery(&troubles, patient.has_gateway()));
     findings
 }
 
@@ -83,18 +86,54 @@ fn log(patient: &Patient<'_>) -> Option<Finding> {
     })
 }
 
-fn delivery(troubles: &outbox::Troubles) -> Finding {
+fn delivery(troubles: &outbox::Troubles, has_gateway: bool) -> Finding {
     if troubles.failed > 0 {
         let text = format!("{} answers could not be delivered.", troubles.failed);
         return Finding::warn("delivery", text).fix("parlor failed list, then parlor failed retry");
     }
+    let unsent = || held::unsent(troubles.on_the_way, has_gateway);
+    if troubles.on_the_way > 0 && !has_gateway {
+        return Finding::note("delivery", unsent()).fix("parlor run");
+    }
     if troubles.waiting > 0 {
-        let text = format!("{} answers wait for more than a minute.", troubles.waiting);
-        let found = Finding::warn("delivery", text).fix("parlor status");
+        let text = match troubles.waiting {
+            1 => "1 answer waits for more than a minute.".to_owned(),
+            count => format!("{count} answers wait for more than a minute."),
+        };
+        let found = Finding::warn("delivery", text)
+            .fix("Nothing; parlor status tells where and until when.");
         return match troubles.oldest.as_ref().and_then(|(_, why)| why.clone()) {
             Some(why) => found.cause(why),
             None => found,
         };
     }
-    Finding::ok("delivery", "No answer waits to be delivered.")
+    match troubles.on_the_way {
+        0 => Finding::ok("delivery", "No answer waits to be delivered."),
+        _ => Finding::ok("delivery", unsent()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_on_its_way_is_told() {
+        let mut troubles = outbox::Troubles {
+            failed: 0,
+            kept: 0,
+            waiting: 0,
+            oldest: None,
+            repeated: 0,
+            on_the_way: 0,
+        };
+        let text = |troubles: &outbox::Troubles, has_gateway| delivery(troubles, has_gateway).text;
+        assert_eq!(text(&troubles, false), "No answer waits to be delivered.");
+        troubles.on_the_way = 1;
+        assert_eq!(text(&troubles, true), "1 answer waits to be sent.");
+        assert_eq!(
+            text(&troubles, false),
+            "1 answer waits to be sent; it goes out at the next `parlor run`."
+        );
+    }
 }

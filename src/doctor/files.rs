@@ -1,4 +1,4 @@
-//! Files of the home that nobody reads.
+//! Files of the home that no part of Parlor reads.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::agents::{IdentityFile, is_as_shipped};
 use crate::config::{Keeper, kept_secrets, read_home};
 use crate::operations::diagnosis::{Finding, Remedy};
 
-/// Identity files of the root that the operator wrote and every agent has its own of, and files that Parlor does
-/// not know.
+/// Identity files of the operator's in the root while every agent has its own, and files unknown to
+/// Parlor.
 pub(super) fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let home = patient.home.path();
     let mut findings: Vec<Finding> = IdentityFile::ALL
@@ -58,7 +58,7 @@ fn is_overridden(patient: &Patient<'_>, name: &str) -> bool {
     agents.all(|agent| own(agent.id.as_str()))
 }
 
-/// The first names of paths that the config names: secrets, and files by any other key.
+/// The first names of paths in the config: secrets, and files by any other key.
 fn named_by_config(home: &Path) -> Vec<String> {
     let Ok(source) = read_home(home) else {
         return Vec::new();

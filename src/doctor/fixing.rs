@@ -13,7 +13,7 @@ use crate::operations::diagnosis::Remedy;
 /// Whether the operator asked for this kind of remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// What is safe in any case.
+    /// Safe remedies.
     pub(crate) fix: bool,
     /// Unused files go to the archive.
     pub(crate) tidy: bool,
@@ -28,10 +28,10 @@ impl Asked {
     }
 }
 
-/// Carries out a remedy, and tells what was done.
+/// Carries out a remedy, and tells the outcome.
 pub(crate) fn apply(home: &Path, remedy: &Remedy, now: DateTime<Utc>) -> io::Result<String> {
     match remedy {
-        // A folder that others use too, such as /tmp, is refused.
+        // A folder shared with others, such as /tmp, is refused.
         Remedy::CloseToOthers(path) if path == home => {
             let closed = Home::new(home).keep_private();
             closed.map_err(|error| io::Error::other(error.to_string()))?;

@@ -10,20 +10,21 @@ use rustix::fs::statvfs;
 
 use crate::backups;
 use crate::clock::now_ms;
+use crate::figures::grouped;
 use crate::home::Home;
 use crate::operations::diagnosis::{Finding, Remedy};
 
 /// Less room than this is told.
 const LITTLE: u64 = 512 * 1024 * 1024;
 const NONE: u64 = 64 * 1024 * 1024;
-/// A disk that needs longer to have something written for good slows every message.
+/// A disk with slower durable writes slows every message.
 const SLOW: Duration = Duration::from_millis(100);
 /// The beginning of 2025: this program is younger.
 const EARLIEST_MS: i64 = 1_735_689_600_000;
 
 pub(super) fn check(home: &Home) -> Vec<Finding> {
     let path = home.path();
-    let mut findings = vec![owner(path), modes(path), room(path), speed(path)];
+    let mut findings = vec![owner(path), modes(path), room(path), speed(path, SLOW)];
     findings.extend(backups::leftovers(path).into_iter().map(leftover));
     if now_ms() < EARLIEST_MS {
         let found = Finding::bad("clock", "The clock of this machine is years behind.");
@@ -56,8 +57,7 @@ fn owner(home: &Path) -> Finding {
     }
 }
 
-/// The folder, and the files behind it that Parlor keeps for itself. Secrets are looked at on their
-/// own.
+/// The folder, and Parlor's own files in the folder. Secrets have a check of their own.
 fn modes(home: &Path) -> Finding {
     let mode = fs::metadata(home).map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o077 == 0 {
@@ -77,7 +77,11 @@ fn room(home: &Path) -> Finding {
         return Finding::note("home.disk", "The disk does not tell how much room it has.");
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let text = format!("The disk has {} MB free.", free / 1_000_000);
+    let room = match free / 1_000_000 {
+        megabytes @ 10_000.. => format!("{} GB", grouped(megabytes / 1_000)),
+        megabytes => format!("{} MB", grouped(megabytes)),
+    };
+    let text = format!("The disk has {room} free.");
     let free_some = "Free some space: messages that cannot be stored are not accepted.";
     match free {
         ..NONE => Finding::bad("home.disk", text).fix(free_some),
@@ -86,9 +90,9 @@ fn room(home: &Path) -> Finding {
     }
 }
 
-fn speed(home: &Path) -> Finding {
+fn speed(home: &Path, slow: Duration) -> Finding {
     match sync_time(home) {
-        Ok(time) if time > SLOW => Finding::warn(
+        Ok(time) if time > slow => Finding::warn(
             "home.sync",
             format!("The disk is slow: a write takes {} ms.", time.as_millis()),
         )
@@ -99,11 +103,20 @@ fn speed(home: &Path) -> Finding {
         ),
         Err(error) => Finding::bad("home.sync", "Nothing can be written in the home folder.")
             .cause(error.to_string())
-            .fix("Give the user who runs Parlor write access to the home folder."),
+            .fix(to_write_again(error.kind())),
     }
 }
 
-/// The time of a small write that survives a power cut; the middle one of three.
+fn to_write_again(trouble: io::ErrorKind) -> &'static str {
+    match trouble {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "Free some space on the disk of the home folder."
+        }
+        _ => "Give the user who runs Parlor write access to the home folder.",
+    }
+}
+
+/// The time of a small write that survives a power cut; the median of three.
 fn sync_time(home: &Path) -> io::Result<Duration> {
     let path = home.join(format!(".doctor-{}", std::process::id()));
     let timed = (|| {
@@ -130,4 +143,46 @@ fn leftover(path: PathBuf) -> Finding {
     )
     .fix(format!("rm -r {}", path.display()))
     .remedy(Remedy::Remove(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::diagnosis::State;
+
+    #[test]
+    fn a_disk_slower_than_the_limit_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        let text = |slow| {
+            let found = speed(home.path(), slow);
+            (found.id, found.state, found.text)
+        };
+        let (id, state, told) = text(Duration::ZERO);
+        assert_eq!((id.as_str(), state), ("home.sync", State::Warn));
+        assert!(
+            told.starts_with("The disk is slow: a write takes "),
+            "{told}"
+        );
+        let (_, state, _) = text(Duration::from_secs(3600));
+        assert_eq!(state, State::Ok);
+        assert_eq!(
+            fs::read_dir(home.path()).unwrap().count(),
+            0,
+            "nothing stays"
+        );
+        let gone = speed(&home.path().join("none"), SLOW);
+        assert_eq!(gone.state, State::Bad);
+    }
+
+    #[test]
+    fn a_full_disk_needs_room_and_no_rights() {
+        assert_eq!(
+            to_write_again(io::ErrorKind::StorageFull),
+            "Free some space on the disk of the home folder."
+        );
+        assert_eq!(
+            to_write_again(io::ErrorKind::PermissionDenied),
+            "Give the user who runs Parlor write access to the home folder."
+        );
+    }
 }

@@ -1,8 +1,8 @@
-//! Looks at a whole house and tells what is wrong, with the fix for each.
+//! Looks at a whole house and tells its problems, with the fix for each.
 //!
 //! A check returns [`Finding`]s and changes nothing. Inside a running gateway the checks use its
-//! config and its tokens, and never poll Telegram; on a home without a gateway they use what is on
-//! disk, as far as that can be read.
+//! config and its tokens, and never poll Telegram; on a home without a gateway they use the files,
+//! as far as they can be read.
 
 mod belongings;
 pub(crate) mod bundle;
@@ -11,11 +11,13 @@ pub(crate) mod expectations;
 mod files;
 pub(crate) mod fixing;
 mod habitat;
+mod jobs;
 mod models;
 mod platforms;
 mod routing;
 mod secrets;
 pub(crate) mod security;
+mod working;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +27,8 @@ use uuid::Uuid;
 use crate::agents::Registry;
 use crate::backups::{self, BACKUPS};
 use crate::clock::now_ms;
-use crate::config::{Secrets, read_home};
-use crate::domain::AgentUid;
+use crate::config::{Config, Secrets, read_home};
+use crate::domain::{AgentUid, Platform};
 use crate::home::{CheckedConfig, Home, Snapshot};
 use crate::operations::diagnosis::{Diagnosis, Finding};
 use crate::operations::{Link, Operations, Refusal, Status, status};
@@ -35,13 +37,13 @@ use crate::storage::{self, Db};
 /// How far a look goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Files, rows, and what the gateway knows: at once.
+    /// Files, rows, and the gateway's own knowledge: at once.
     Quick,
-    /// Also asks every model and every platform: some seconds.
+    /// All checks, and a question to every model and every platform: some seconds.
     Full,
 }
 
-/// A house that is looked at.
+/// The house under examination.
 struct Patient<'a> {
     home: &'a Home,
     /// None where the database cannot be used.
@@ -79,6 +81,7 @@ pub(crate) async fn in_gateway(
     let status = status(operations).await?;
     let mut findings = vec![running(&status)];
     findings.extend(config_of_gateway(&status));
+    findings.extend(listener(&status));
     let patient = Patient {
         home: &home,
         operations: Some(operations),
@@ -89,7 +92,7 @@ pub(crate) async fn in_gateway(
     Ok(examine(&patient, findings, None).await)
 }
 
-/// Looks at a home without a gateway that could be asked.
+/// Looks at a home without a gateway to ask.
 pub(crate) async fn on_home(home: &Home) -> Diagnosis {
     let (config, table) = config_on_disk(home);
     let gateway = match home.is_running() {
@@ -98,7 +101,7 @@ pub(crate) async fn on_home(home: &Home) -> Diagnosis {
             "A gateway runs on this home, but does not answer.",
         )
         .fix("Restart it, if parlor status does not reach it either."),
-        false => not_running(),
+        false => not_running(table.as_ref().map(|checked| &*checked.config)),
     };
     let findings = vec![gateway, config];
     let opened = open(home).await;
@@ -139,9 +142,10 @@ fn without_rows(home: &Path, checked: CheckedConfig) -> Arc<Snapshot> {
     ))
 }
 
-/// The database, unless it is missing or of another schema: a look makes none and upgrades none.
+/// The database, unless missing or of another schema: a look makes none and upgrades none.
 async fn open(home: &Home) -> Result<Option<Db>, String> {
     let path = home.database();
+    storage::check_presence(&path).map_err(|error| error.to_string())?;
     if !path.exists() {
         return Ok(None);
     }
@@ -169,7 +173,9 @@ async fn examine(
     };
     findings.extend(models);
     findings.extend(platforms);
+    findings.extend(working::check(patient).await);
     findings.extend(routing::check(patient).await);
+    findings.extend(jobs::check(patient).await);
     findings.extend(security::check(patient).await);
     findings.push(backup(patient.home));
     findings.extend(files::check(patient));
@@ -179,18 +185,24 @@ async fn examine(
     }
 }
 
-fn not_running() -> Finding {
-    Finding::note("gateway", "No gateway runs on this home.").fix("parlor run")
+/// Without a bot there is nothing to run yet.
+fn not_running(config: Option<&Config>) -> Finding {
+    let has_bot = config.is_none_or(|config| config.telegram.is_some() || config.discord.is_some());
+    Finding::note("gateway", "No gateway runs on this home.").fix(match has_bot {
+        true => "parlor run",
+        false => "parlor setup connects a bot, then parlor run",
+    })
 }
 
 fn running(status: &Status) -> Finding {
     let Some(gateway) = &status.gateway else {
-        return not_running();
+        return not_running(None);
     };
     let down = gateway
         .platforms
         .iter()
-        .find(|link| link.state == Link::Down);
+        // The web chat has a finding of its own.
+        .find(|link| link.state == Link::Down && link.platform != Platform::Web);
     match down {
         Some(link) => Finding::bad(
             "gateway",
@@ -206,6 +218,14 @@ fn running(status: &Status) -> Finding {
             format!("Parlor {} runs (pid {}).", gateway.version, gateway.pid),
         ),
     }
+}
+
+fn listener(status: &Status) -> Option<Finding> {
+    let reason = status.gateway.as_ref()?.listener.as_ref()?;
+    let found = Finding::bad("admin", "The dashboard and the web chat cannot be reached.");
+    Some(found.cause(reason.as_str()).fix(
+        "Stop the program that has the address, or set another listen of [admin], then parlor reload",
+    ))
 }
 
 fn config_of_gateway(status: &Status) -> Option<Finding> {
@@ -244,10 +264,10 @@ fn config_on_disk(home: &Home) -> (Finding, Option<CheckedConfig>) {
     }
 }
 
-/// After so long a backup is old.
+/// A backup of this age is old.
 const OLD_DAYS: i64 = 7;
 
-/// Backups elsewhere are not seen, so a missing one is only a note.
+/// Backups elsewhere are not seen, so a missing backup is only a note.
 fn backup(home: &Home) -> Finding {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
     let Some(newest) = backups::newest(&home.path().join(BACKUPS)) else {

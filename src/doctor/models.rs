@@ -1,4 +1,4 @@
-//! Models: every one that an agent uses is asked for a word.
+//! Models: every model in use by an agent is asked for a word.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::Patient;
-use crate::config::{ModelRef, ModelSettings};
+use crate::config::{AgentSpec, ModelRef, ModelSettings};
 use crate::home::Snapshot;
 use crate::models::{CallError, ModelError, ModelMessage, ModelRequest, Unavailable};
 use crate::operations::diagnosis::{Finding, State};
 
 /// A model that has not begun to answer by then is slow.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The smallest answer that all servers allow.
+/// The smallest answer allowed by all servers.
 const FEW_TOKENS: u32 = 16;
 
 /// The use of a model: for an agent's first try, or only behind another model.
@@ -33,19 +33,19 @@ pub(super) async fn ask(patient: &Patient<'_>) -> Vec<Finding> {
     let asked = used(snapshot)
         .into_iter()
         .map(async |(name, (model, used))| match model {
-            ModelRef::Demo => demo(),
+            ModelRef::Demo => demo(snapshot),
             model => one(snapshot, &name, &model, used).await,
         });
     join_all(asked).await
 }
 
-/// What the gateway knows from its own calls.
+/// The state of the models, known to the gateway from its own calls.
 pub(super) fn known(patient: &Patient<'_>) -> Vec<Finding> {
     let Some(snapshot) = &patient.snapshot else {
         return Vec::new();
     };
     let told = |(name, (model, used)): (String, (ModelRef, Use))| match model {
-        ModelRef::Demo => demo(),
+        ModelRef::Demo => demo(snapshot),
         model => match snapshot.models.trouble(&model) {
             Some(trouble) => troubled(snapshot, &name, &model, used, &trouble.failure.error)
                 .cause(trouble.failure.error.to_string()),
@@ -73,12 +73,30 @@ fn used(snapshot: &Snapshot) -> BTreeMap<String, (ModelRef, Use)> {
     found
 }
 
-fn demo() -> Finding {
+fn demo(snapshot: &Snapshot) -> Finding {
+    let config = &snapshot.config;
+    let is_demo = |agent: &&AgentSpec| {
+        *agent.model.as_ref().unwrap_or(&config.default_model) == ModelRef::Demo
+    };
+    let ids: Vec<&str> = config
+        .agents
+        .iter()
+        .filter(is_demo)
+        .map(|agent| agent.id.as_str())
+        .collect();
+    let who = match ids.as_slice() {
+        [] => "A fallback is".to_owned(),
+        all if all.len() == config.agents.len() => "All agents answer with".to_owned(),
+        [one] => format!("{one} answers with"),
+        some => format!("{} answer with", some.join(", ")),
+    };
     Finding::note(
         "models",
-        "Some agents answer with the built-in demo model, which is no real one.",
+        format!("{who} the built-in demo model, which only echoes."),
     )
-    .fix("Name a model: default_model = \"provider/model\" in config.toml")
+    .fix(
+        "parlor setup connects a model, or write default_model = \"provider/model\" in config.toml",
+    )
 }
 
 async fn one(snapshot: &Snapshot, name: &str, model: &ModelRef, used: Use) -> Finding {
@@ -141,6 +159,9 @@ fn fix(snapshot: &Snapshot, model: &ModelRef, error: &ModelError) -> String {
             format!(
                 "Put a valid key where api_key of [providers.{provider}] points, then parlor reload"
             )
+        }
+        ModelError::Unavailable(Unavailable::KeyWanted(_)) => {
+            format!("Add api_key to [providers.{provider}] in config.toml, then parlor reload")
         }
         ModelError::Unavailable(Unavailable::NoCredit(_)) => {
             format!("Add credit to the account of [providers.{provider}].")

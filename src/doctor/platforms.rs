@@ -1,6 +1,7 @@
-//! Telegram and Discord: the bot answers, and may do in each bound place what the config wants.
+//! Telegram and Discord: the bot answers, and has the rights the config needs in each bound place.
 
 use super::{Patient, expectations};
+use crate::channels::PlaceLoss;
 use crate::channels::discord::examine as discord;
 use crate::channels::telegram::Shortcoming;
 use crate::channels::telegram::examine::{self as telegram, BoundTopic, Listening};
@@ -42,7 +43,7 @@ pub(super) async fn ask(patient: &Patient<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What the gateway knows from its connections.
+/// The state of the platforms, known to the gateway from its connections.
 pub(super) fn known(patient: &Patient<'_>) -> Vec<Finding> {
     let gateway = patient
         .status
@@ -53,7 +54,7 @@ pub(super) fn known(patient: &Patient<'_>) -> Vec<Finding> {
         let (id, name) = match link.platform {
             Platform::Telegram => ("telegram", "Telegram"),
             Platform::Discord => ("discord", "Discord"),
-            Platform::Local => return None,
+            Platform::Local | Platform::Web => return None,
         };
         Some(match link.state {
             Link::Connected => Finding::ok(id, format!("{name} is connected.")),
@@ -63,7 +64,28 @@ pub(super) fn known(patient: &Patient<'_>) -> Vec<Finding> {
                 .fix("parlor status"),
         })
     });
-    told.collect()
+    told.chain(shortcomings(patient)).collect()
+}
+
+/// Settings and rights missing in bound groups, as Telegram told the gateway last.
+fn shortcomings(patient: &Patient<'_>) -> Vec<Finding> {
+    let Some((operations, snapshot)) = patient.operations.zip(patient.snapshot.as_ref()) else {
+        return Vec::new();
+    };
+    let expected = expectations::expectations(&snapshot.config.access, &snapshot.table);
+    let short = expected.groups.into_iter().filter_map(|group| {
+        let (chat, binding) = (group.chat, group.binding);
+        let key = SessionKey::TelegramGroup { chat, member: None };
+        let channel = operations.channel_of(&key)?;
+        let hears_little = group.hears_everything && channel.is_hard_of_hearing(&key);
+        match channel.barred(&key).map(|barred| barred.loss) {
+            Some(PlaceLoss::NoSuchGroup) => Some(Shortcoming::NoSuchGroup(binding)),
+            Some(PlaceLoss::Removed) => Some(Shortcoming::Outside(binding)),
+            Some(_) => Some(Shortcoming::Mute(binding)),
+            None => hears_little.then(|| Shortcoming::Privacy(format!("the binding `{binding}`"))),
+        }
+    });
+    short.map(shortcoming).collect()
 }
 
 async fn ask_telegram(
@@ -81,7 +103,7 @@ async fn ask_telegram(
         false => Listening::No,
     };
     let found = telegram::examine(config, &expected, &topics, listening).await;
-    found.into_iter().map(of_telegram).collect()
+    found.into_iter().flat_map(of_telegram).collect()
 }
 
 /// Topics with a binding of their own.
@@ -99,12 +121,23 @@ fn topics(snapshot: &Snapshot) -> Vec<BoundTopic> {
     places.filter_map(topic).collect()
 }
 
-fn of_telegram(found: telegram::Found) -> Finding {
+/// A wrong clock makes platforms refuse tokens, and gives messages wrong times.
+fn skewed(id: &str, platform: &str, ahead_ms: i64) -> Option<Finding> {
+    let text = format!(
+        "This clock differs from {platform}'s by {} s.",
+        ahead_ms / 1000
+    );
+    (ahead_ms.abs() > AHEAD_MS).then(|| Finding::warn(id, text).fix("timedatectl set-ntp true"))
+}
+
+fn of_telegram(found: telegram::Found) -> Vec<Finding> {
     use telegram::Found;
-    match found {
-        Found::Well { username } => {
+    let one = match found {
+        Found::Well { username, ahead_ms } => {
             let name = username.map_or_else(|| "the bot".into(), |name| format!("@{name}"));
-            Finding::ok("telegram", format!("Telegram knows {name}."))
+            let well = Finding::ok("telegram", format!("Telegram knows {name}."));
+            let skewed = skewed("clock.telegram", "Telegram", ahead_ms);
+            return [Some(well), skewed].into_iter().flatten().collect();
         }
         Found::TokenRefused => Finding::bad("telegram.token", "Telegram does not accept the bot token.")
             .fix("Get a valid one from @BotFather (/token), put it where token of [telegram] points, then parlor reload"),
@@ -136,11 +169,18 @@ fn of_telegram(found: telegram::Found) -> Finding {
             .fix("Bind a topic that is there: /bind NAME in it. Then remove this binding from config.toml."),
         Found::TopicClosed(key) => Finding::warn("telegram.topic", format!("The topic of the binding `{key}` is closed."))
             .fix("Reopen it, or make the bot an admin of the group."),
-    }
+    };
+    vec![one]
 }
 
 fn shortcoming(short: Shortcoming) -> Finding {
     match short {
+        Shortcoming::NoSuchGroup(binding) => Finding::bad(
+            "telegram.rights",
+            format!("Telegram does not know the group of the binding `{binding}`."),
+        )
+        .cause("the number is wrong, or the bot was never in the group")
+        .fix("Correct the number (/whoami in the group tells it), or add the bot there."),
         Shortcoming::Outside(binding) => Finding::bad(
             "telegram.rights",
             format!("The bot is not in the group of the binding `{binding}`."),
@@ -175,10 +215,7 @@ fn of_discord(found: discord::Found) -> Vec<Finding> {
         Found::Well { username, ahead_ms } => {
             let name = username.unwrap_or_else(|| "the bot".into());
             let well = Finding::ok("discord", format!("Discord knows {name}."));
-            let skewed = (ahead_ms.abs() > AHEAD_MS).then(|| {
-                let text = format!("This clock differs from Discord's by {} s.", ahead_ms / 1000);
-                Finding::warn("clock.discord", text).fix("timedatectl set-ntp true")
-            });
+            let skewed = skewed("clock.discord", "Discord", ahead_ms);
             return [Some(well), skewed].into_iter().flatten().collect();
         }
         Found::TokenRefused => Finding::bad("discord.token", "Discord does not accept the bot token.")

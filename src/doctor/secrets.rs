@@ -5,17 +5,17 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::config::{Keeper, KeptSecret, kept_secrets, read_home};
+use crate::config::{ENVIRONMENT_FILE, Keeper, KeptSecret, kept_secrets, read_home, sets_variable};
 use crate::home::Home;
 use crate::operations::diagnosis::{Finding, Remedy, State};
 
-/// `is_gateway`: the environment is that of the running gateway.
+/// `is_gateway`: the environment belongs to the running gateway.
 pub(super) fn check(home: &Home, is_gateway: bool) -> Vec<Finding> {
     let text = read_home(home.path()).map(|source| source.text);
     let named = kept_secrets(&text.unwrap_or_default(), home.path());
     let mut findings: Vec<Finding> = named
         .iter()
-        .filter_map(|secret| missing(secret, is_gateway))
+        .filter_map(|secret| missing(home.path(), secret, is_gateway))
         .collect();
     let files = files(home.path(), &named);
     let open = files
@@ -44,7 +44,7 @@ fn file(secret: &KeptSecret) -> Option<&Path> {
     }
 }
 
-fn missing(secret: &KeptSecret, is_gateway: bool) -> Option<Finding> {
+fn missing(home: &Path, secret: &KeptSecret, is_gateway: bool) -> Option<Finding> {
     let key = &secret.key;
     match &secret.keeper {
         Keeper::File(path) => {
@@ -64,13 +64,15 @@ fn missing(secret: &KeptSecret, is_gateway: bool) -> Option<Finding> {
         }
         Keeper::Variable(name) => {
             let is_set = std::env::var(name).is_ok_and(|text| !text.trim().is_empty());
-            if is_set {
+            // A service has its variables from this file.
+            let of_service = fs::read_to_string(home.join(ENVIRONMENT_FILE)).unwrap_or_default();
+            if is_set || !is_gateway && sets_variable(&of_service, name) {
                 return None;
             }
             let text = format!("The secret of `{key}` is not set.");
             let found = match is_gateway {
                 true => Finding::bad("secrets.missing", text),
-                // The service may have what this terminal has not.
+                // The service may have variables unknown to this terminal.
                 false => Finding::warn("secrets.missing", text),
             };
             let found = found.cause(format!("the environment variable {name} is not set here"));
@@ -81,10 +83,10 @@ fn missing(secret: &KeptSecret, is_gateway: bool) -> Option<Finding> {
     }
 }
 
-/// Files of the folder `secrets`, and those that the config names elsewhere.
+/// Files of the folder `secrets`, and files elsewhere named by the config.
 fn files(home: &Path, named: &[KeptSecret]) -> Vec<PathBuf> {
     let mut files = in_folder(home);
-    files.push(home.join("secrets"));
+    files.extend([home.join("secrets"), home.join(ENVIRONMENT_FILE)]);
     files.extend(named.iter().filter_map(file).map(Path::to_owned));
     files.sort();
     files.dedup();
@@ -96,7 +98,7 @@ fn in_folder(home: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).collect()
 }
 
-/// A closed home folder keeps others out of everything in it, until somebody opens it.
+/// A closed home folder keeps others out of all its files, until a person opens the folder.
 fn open_to_others(home: &Path, path: &Path) -> Option<Finding> {
     let is_open = |path: &Path| {
         let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;

@@ -1,4 +1,4 @@
-//! Things that are more open than they may seem: what `parlor security check` looks at.
+//! Things more open than they may seem, for `parlor security check` and the doctor.
 
 use std::collections::HashMap;
 use std::fs;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Around, Inbound, Label, Labels, MessageId, Role};
+use super::{AgentUid, Around, Inbound, Label, Labels, MessageId, Role, SessionKey};
 
 /// Extras of a message besides its text. Most messages have none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,9 +22,12 @@ pub struct Extras {
     pub internal: Option<Internal>,
     /// Set when the platform waits for an answer to this very message.
     pub reply: Option<ReplyHandle>,
-    /// The message of ours with the button that was pressed.
+    /// Our message with the pressed button.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressed: Option<MessageId>,
+    /// The message that this message replies to. Its words are in `around`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replies_to: Option<MessageId>,
 }
 
 /// Why the gateway put a message into a lane by itself. `run` names a row of `subagents`.
@@ -35,6 +38,30 @@ pub enum Internal {
     Subagent { run: String },
     /// A subagent has ended, and its parent is to report in the place of the request.
     Report { run: String },
+    /// A job is due.
+    Job(JobRun),
+}
+
+/// A run of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobRun {
+    /// The row of the job. None: the call of a hook.
+    pub job: Option<i64>,
+    /// The slot, in Unix milliseconds.
+    pub slot: i64,
+    pub name: String,
+    pub agent: AgentUid,
+    /// Where the answer goes. None: nowhere.
+    pub to: Option<SessionKey>,
+    /// The job has no other slot.
+    pub is_once: bool,
+    /// A look whether anything is to be done, where an empty answer means no.
+    pub is_heartbeat: bool,
+    /// Where the words of the task come from, as bits of [`Labels`].
+    pub read: u32,
+    /// The turn has no more rights than this.
+    #[serde(default)]
+    pub most: Option<Role>,
 }
 
 /// The platform's handle for answering a message, such as an interaction token. Only its channel
@@ -64,7 +91,7 @@ pub struct FileRef {
     pub id: String,
     /// The sender's file name, else the kind. Not safe as a path.
     pub name: String,
-    /// As far as the platform says.
+    /// The size, as far as the platform says.
     pub bytes: Option<u64>,
 }
 
@@ -87,7 +114,7 @@ pub enum Note {
 }
 
 impl Inbound {
-    /// What belongs to the message besides its words.
+    /// Everything that belongs to the message besides its words.
     pub fn around(&self) -> Vec<Around> {
         let attached = self.extras.attachment.as_ref();
         self.around_with(attached.map(|attachment| attachment.description.clone()))
@@ -111,7 +138,7 @@ impl Inbound {
         around.chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// Where the words of the message come from: its writer, and people it quotes.
+    /// The sources of the message's words: its writer, and quoted people.
     pub fn labels(&self, writer: Role) -> Labels {
         let written = Labels::of(writer);
         match self.extras.around.iter().any(Around::has_words_of_others) {

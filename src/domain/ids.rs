@@ -15,16 +15,24 @@ pub enum Platform {
     Discord,
     /// The terminal chat.
     Local,
+    /// The chat in a browser.
+    Web,
 }
 
 impl Platform {
-    pub const ALL: [Platform; 3] = [Platform::Telegram, Platform::Discord, Platform::Local];
+    pub const ALL: [Platform; 4] = [
+        Platform::Telegram,
+        Platform::Discord,
+        Platform::Local,
+        Platform::Web,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Platform::Telegram => "telegram",
             Platform::Discord => "discord",
             Platform::Local => "local",
+            Platform::Web => "web",
         }
     }
 }
@@ -94,7 +102,7 @@ number_text!(
     DiscordId(u64)
 );
 
-/// A room or topic of the local chat.
+/// A room or topic of the terminal chat or the web chat.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LocalName(Arc<str>);
 
@@ -234,7 +242,8 @@ impl fmt::Display for AgentUid {
 pub enum PersonId {
     Telegram(TelegramUserId),
     Discord(DiscordId),
-    /// The person at the terminal.
+    /// The person with this machine in hand: at the terminal, or in a browser that was let in as an
+    /// owner.
     Local(LocalName),
 }
 

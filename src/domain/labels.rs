@@ -1,8 +1,8 @@
-//! Where words come from: labels of everything that a turn has read. Pure.
+//! The origins of words: labels of everything that a turn has read. Pure.
 //!
 //! A turn reads its question, the conversation, recalled memories and the results of its tools. The
-//! set of labels only grows. Words of an agent carry the labels of the turn that said them, so no
-//! answer, summary, memory or report washes off where its words come from.
+//! set of labels only grows. Words of an agent carry the labels of their turn, so no answer,
+//! summary, memory or report washes off the origin of its words.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
@@ -12,8 +12,8 @@ use super::Role;
 /// Where words come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Label {
-    /// Written by an owner; likewise the next three. Also for people whose role is not known any
-    /// more: they count as guests.
+    /// Written by an owner; the next three are the other roles. People whose role is no longer
+    /// known count as guests.
     Owner,
     Admin,
     Member,
@@ -26,11 +26,12 @@ pub enum Label {
     MemberFile,
     /// Brought along by an imported agent.
     Imported,
-    /// Said by another agent. Its other labels tell what that agent had read.
+    /// Said by another agent. The other labels come from everything this agent had read.
     Agent,
-    /// Reported by a subagent. Its other labels tell what the subagent had read.
+    /// Reported by a subagent. The other labels come from everything the subagent had read.
     Subagent,
-    /// Remembered. Its other labels tell who had it saved, and what that turn had read.
+    /// Remembered. The other labels tell the person of the memory, and everything its turn had
+    /// read.
     Memory,
     /// A summary of earlier messages, with all their labels.
     Summary,
@@ -98,8 +99,8 @@ impl Label {
         }
     }
 
-    /// Whether these words count for less than those of a person of this role. The words of agents,
-    /// memories and summaries say nothing by themselves: the labels beside them do.
+    /// Whether these words have less trust than the words of a person of this role. The words of
+    /// agents, memories and summaries say nothing by themselves: the labels beside them do.
     fn is_below(self, asker: Role) -> bool {
         match self {
             Label::Owner => Role::Owner < asker,
@@ -142,7 +143,7 @@ impl Labels {
         self | label.into()
     }
 
-    /// The labels of words that count for less than those of a person of this role.
+    /// The labels of words with less trust than the words of a person of this role.
     #[must_use]
     pub fn below(self, asker: Role) -> Self {
         self.iter().filter(|label| label.is_below(asker)).collect()

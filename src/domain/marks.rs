@@ -1,9 +1,9 @@
-//! The marks of a prompt: who says the words behind them.
+//! The marks of a prompt: each names the source of the words behind it.
 //!
-//! A mark is `⟦k7f2 #1 owner 08:12 Alice⟧`. The words behind it, up to the next mark, are this
-//! source's. Nobody can type a mark: its brackets and its secret word are escaped in everything
-//! that is not the gateway's own, so every `⟦` in a prompt was written here. What the gateway knows
-//! stands first; a name, which anybody can choose, stands last.
+//! A mark is `⟦k7f2 #1 owner 08:12 Alice⟧`. The words behind the mark, up to the next mark, are
+//! this source's. No person can type a mark: brackets and secret word are escaped in all texts but
+//! the gateway's own, so every `⟦` in a prompt was written here. Facts known to the gateway stand
+//! first; a name, freely chosen by people, stands last.
 
 #[cfg(test)]
 mod reading;
@@ -14,17 +14,20 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use chrono::NaiveDate;
+use chrono::{NaiveDate, Timelike};
 
 use super::Zone;
 use super::said::{Around, Author, MemoryMark, Said, Source, Voice};
 
-/// No character becomes one of these by Unicode normalization, and hardly any text has them.
+/// No character becomes a bracket by Unicode normalization, and hardly any text has brackets of
+/// this kind.
 const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
 /// Begins an escaped character.
 const ESCAPE: char = '⁅';
-/// Characters behind [`ESCAPE`], and what they stand for.
+/// The first UTF-8 byte of all three characters.
+const FIRST_BYTE: u8 = 0xe2;
+/// Characters behind [`ESCAPE`], and their meanings.
 const ESCAPED: [(char, &str); 5] = [
     ('(', "⟦"),
     (')', "⟧"),
@@ -35,7 +38,7 @@ const ESCAPED: [(char, &str); 5] = [
     (':', ":"),
 ];
 
-/// Between the words of one source and the mark of the next.
+/// Stands between the words of a source and the next mark.
 const SEPARATOR: &str = "\n\n";
 /// The longest name in a mark, in characters.
 const MAX_NAME_CHARS: usize = 64;
@@ -44,7 +47,7 @@ const MAX_NAME_CHARS: usize = 64;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Marks {
     word: Arc<str>,
-    /// Of the times in marks.
+    /// The time zone of the times in marks.
     zone: Zone,
 }
 
@@ -100,19 +103,19 @@ impl Marks {
         )
     }
 
-    /// Words of one source.
+    /// Words of a single source.
     pub fn mark(&self, said: &Said) -> String {
         self.writer().mark(said)
     }
 
-    /// Words of several sources, one behind the other.
+    /// Words of several sources in a row.
     pub fn mark_all<'a>(&self, said: impl IntoIterator<Item = &'a Said>) -> Marked {
         let mut writer = self.writer();
         let marked: Vec<String> = said.into_iter().map(|said| writer.mark(said)).collect();
         Marked(marked.join(SEPARATOR))
     }
 
-    /// For several messages one after the other, which need not repeat the day.
+    /// A writer for several messages in a row, which need not repeat the day.
     pub fn writer(&self) -> Writer<'_> {
         Writer {
             marks: self,
@@ -123,8 +126,7 @@ impl Marks {
     /// Words without a mark, such as an agent's own earlier message or the operator's files, in
     /// which nothing looks like a mark.
     pub fn escape<'a>(&self, words: &'a str) -> Cow<'a, str> {
-        let has_word = || find_ignoring_case(words, &self.word).is_some();
-        if !words.contains([OPEN, CLOSE, ESCAPE]) && !has_word() {
+        if !self.may_need_escape(words) {
             return Cow::Borrowed(words);
         }
         let mut escaped = String::with_capacity(words.len() + 16);
@@ -135,14 +137,27 @@ impl Marks {
                 ESCAPE => escaped.extend([ESCAPE, ESCAPE]),
                 c => escaped.push(c),
             }
-            if starts_ignoring_case(&words[index..], &self.word) {
+            if starts_ignoring_case(&words.as_bytes()[index..], self.word.as_bytes()) {
                 escaped.extend([ESCAPE, '.']);
             }
         }
         Cow::Owned(escaped)
     }
 
-    /// An answer without marks at its beginning. Models imitate the form of what they read.
+    /// False for nearly every text, at the cost of a search for two bytes: the first byte of
+    /// [`OPEN`], [`CLOSE`] and [`ESCAPE`], and the second byte of the secret word, a digit.
+    fn may_need_escape(&self, words: &str) -> bool {
+        let (bytes, word) = (words.as_bytes(), self.word.as_bytes());
+        memchr::memchr2_iter(FIRST_BYTE, word[1], bytes).any(|at| match bytes[at] {
+            FIRST_BYTE => words[at..].starts_with([OPEN, CLOSE, ESCAPE]),
+            _ => {
+                let start = at.checked_sub(1).and_then(|start| bytes.get(start..));
+                start.is_some_and(|start| starts_ignoring_case(start, word))
+            }
+        })
+    }
+
+    /// An answer without marks at its beginning. Models imitate the form of their prompt.
     pub fn without_imitation<'a>(&self, answer: &'a str) -> &'a str {
         let mut answer = answer;
         while let Imitation::Is { rest } = self.imitation(answer) {
@@ -231,7 +246,7 @@ pub enum Imitation<'a> {
     },
 }
 
-/// Writes the marks of messages one after the other.
+/// Writes the marks of messages in a row.
 pub struct Writer<'a> {
     marks: &'a Marks,
     /// The day of the message before, which is not repeated.
@@ -268,7 +283,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Names come last: what stands before them is known to the gateway.
+    /// Names come last: everything before them is known to the gateway.
     fn voice(&mut self, voice: &Voice) -> String {
         let role = voice.role.map_or("unknown", super::Role::as_str);
         format!(
@@ -284,7 +299,8 @@ impl Writer<'_> {
         let at = self.marks.zone.at(at);
         let day = at.date_naive();
         if self.day.replace(day) == Some(day) {
-            at.format("%H:%M").to_string()
+            // Formatted by hand, because every message of a conversation has a time.
+            format!("{:02}:{:02}", at.hour(), at.minute())
         } else {
             at.format("%Y-%m-%d %:z %H:%M").to_string()
         }
@@ -319,16 +335,9 @@ fn turns_text(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn starts_ignoring_case(text: &str, word: &str) -> bool {
-    text.as_bytes()
-        .get(..word.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
-}
-
-fn find_ignoring_case(text: &str, word: &str) -> Option<usize> {
-    text.as_bytes()
-        .windows(word.len().max(1))
-        .position(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+fn starts_ignoring_case(text: &[u8], word: &[u8]) -> bool {
+    text.get(..word.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
 
 /// The words of a prompt's text without the marks of their sources, and replies, files and the like

@@ -62,6 +62,11 @@ pub enum Arrival {
     },
     /// A closed topic takes messages again.
     Reopened(SessionKey),
+    /// The bot may write nothing in a group any more, for this reason.
+    Barred {
+        group: SessionKey,
+        reason: String,
+    },
     /// Deleted messages. Only from platforms with unique message ids.
     Deleted(Vec<MessageId>),
     /// The place is gone for good, with all of its messages.
@@ -86,8 +91,9 @@ pub enum TurnEvent {
 
 /// The place for an outgoing message.
 ///
-/// Made only from an inbound message, an owner or admin in the config, a guest who wrote in private, a
-/// place of an agent or a place with work in its lane, or from the outbox row of such a message.
+/// Made only from an inbound message, an owner or admin in the config, a guest who wrote in
+/// private, a place of an agent or a place with work in its lane, or from the outbox row of such a
+/// message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     place: SessionKey,
@@ -136,7 +142,7 @@ impl Destination {
         Destination { place, reply: None }
     }
 
-    /// A place whose message is being answered or waits, for a notice about that.
+    /// A place with a message in work or in the queue, for a notice about this message.
     pub(crate) fn of_work(place: SessionKey) -> Self {
         Destination { place, reply: None }
     }

@@ -13,7 +13,7 @@ mod session_key;
 mod user_error;
 mod zone;
 
-pub use extras::{Attachment, Extras, FileRef, Internal, Note, ReplyHandle, Together};
+pub use extras::{Attachment, Extras, FileRef, Internal, JobRun, Note, ReplyHandle, Together};
 pub use ids::{
     AgentId, AgentUid, ChatId, DiscordId, InvalidAgentId, LocalName, PersonId, Platform,
     TelegramUserId, TopicId,

@@ -14,7 +14,7 @@ pub struct OutgoingFile {
     /// The file name for people.
     pub name: String,
     pub bytes: u64,
-    /// As its content looks: `image/png`.
+    /// The type by the look of the content: `image/png`.
     pub media_type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,

@@ -5,11 +5,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How far the house trusts a person, the least first. A role counts for all agents or for one.
+/// The house's trust in a person, the least first. A role counts for all agents or for a single
+/// agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Not let in by the house; may write where a place is open to everybody.
+    /// Not let in by the house; may write in places open to all people.
     Guest,
     /// Let in with a code, or named in `[people]`.
     Member,

@@ -1,4 +1,4 @@
-//! Who said what: words with their source, as they stand in a prompt.
+//! Words with their source, as they stand in a prompt.
 //!
 //! Words are raw here. [`super::Marks`] is the only place that makes a prompt's text of them.
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentId, PersonId, Role};
 
-/// Words of one source. A history begins with the oldest.
+/// Words of a single source. A history begins with the oldest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     pub by: Source,
-    /// What belongs to the message besides its words, in the order it is shown.
+    /// Everything that belongs to the message besides its words, in the order of the prompt.
     pub around: Vec<Around>,
-    /// As they were written.
+    /// The words as they were written.
     pub text: String,
 }
 
@@ -23,7 +23,7 @@ pub struct Said {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     Person(Voice),
-    /// A person gave the place to another agent; the words say from whom to whom.
+    /// A person gave the place to another agent; the words name both agents.
     Handoff(Voice),
     /// Another agent in the conversation, or a peer.
     Agent(AgentId),
@@ -38,7 +38,7 @@ pub enum Source {
     Page(String),
     /// A file, by its path.
     File(String),
-    /// The task of a subagent, from the agent that wants it done.
+    /// The task of a subagent, from the agent that started the subagent.
     Task(AgentId),
     /// The result of a subagent.
     Report(AgentId),
@@ -47,7 +47,7 @@ pub enum Source {
 /// A person at the moment of writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Voice {
-    /// The name people see; anybody can choose any.
+    /// The name people see; people choose any name they like.
     pub name: String,
     pub person: Option<PersonId>,
     /// The person's number in this house: the same with every name and on every platform.
@@ -61,24 +61,24 @@ pub struct Voice {
 /// The origin of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryMark {
-    /// The day it was saved, such as `2026-11-17`.
+    /// The day of the memory, such as `2026-11-17`.
     pub day: String,
     /// Set for another agent's memory.
     pub of: Option<String>,
-    /// The person it was said by, and the person's number.
+    /// The person behind the memory, and the person's number.
     pub person: Option<PersonId>,
     pub by: Option<u32>,
     /// Set for a piece of a file.
     pub file: Option<String>,
 }
 
-/// What belongs to a message besides its words.
+/// A thing that belongs to a message besides its words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Around {
     /// A new form of an earlier message.
     Edited,
-    /// Forwarded, with the words of somebody else.
+    /// Forwarded, with the words of another person.
     Forward { from: Option<Author> },
     /// Answers another message, which is quoted.
     Reply { to: Author, quote: Option<String> },
@@ -104,7 +104,7 @@ pub enum Author {
     },
     /// A channel, a group or a hidden account, by its name alone.
     Named(String),
-    /// The message is gone, and with it the name.
+    /// The message is gone, and its author's name too.
     Gone,
 }
 
@@ -122,7 +122,7 @@ impl Said {
         Said::new(Source::Gateway, text)
     }
 
-    /// Everybody named in the message.
+    /// All people named in the message.
     pub fn people(&self) -> impl Iterator<Item = &PersonId> {
         let writer = match &self.by {
             Source::Person(voice) | Source::Handoff(voice) => voice.person.as_ref(),
@@ -142,7 +142,7 @@ impl Said {
         writer.into_iter().chain(quoted)
     }
 
-    /// Gives everybody in the message their number.
+    /// Gives all people in the message their number.
     pub fn count(&mut self, number_of: impl Fn(&PersonId) -> Option<u32>) {
         if let Source::Person(voice) | Source::Handoff(voice) = &mut self.by {
             voice.number = voice.person.as_ref().and_then(&number_of);
@@ -166,7 +166,7 @@ impl Said {
 }
 
 impl Around {
-    /// Whether these are words of somebody else than the writer of the message and the bot.
+    /// Whether these are words of a third party, neither the writer of the message nor the bot.
     pub(super) fn has_words_of_others(&self) -> bool {
         match self {
             Around::Forward { .. } => true,

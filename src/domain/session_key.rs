@@ -42,6 +42,11 @@ pub enum SessionKey {
         room: LocalName,
         topic: Option<LocalName>,
     },
+    /// `web:<room>[:<topic>]`
+    Web {
+        room: LocalName,
+        topic: Option<LocalName>,
+    },
     /// `cron:<agent>:<job>`
     Cron { agent: AgentId, job: LocalName },
     /// `child:<id>`
@@ -62,6 +67,7 @@ impl SessionKey {
                 Some(Platform::Discord)
             }
             Self::Local { .. } => Some(Platform::Local),
+            Self::Web { .. } => Some(Platform::Web),
             Self::Cron { .. } | Self::Child { .. } | Self::Import { .. } => None,
         }
     }
@@ -75,11 +81,14 @@ impl SessionKey {
     pub fn is_private(&self) -> bool {
         matches!(
             self,
-            Self::TelegramDm { .. } | Self::DiscordDm { .. } | Self::Local { .. }
+            Self::TelegramDm { .. }
+                | Self::DiscordDm { .. }
+                | Self::Local { .. }
+                | Self::Web { .. }
         )
     }
 
-    /// The only person who writes here, if the key names one.
+    /// The only person who writes here, if the key names a person.
     pub fn only_person(&self) -> Option<PersonId> {
         match self {
             Self::TelegramDm { user, .. }
@@ -149,7 +158,7 @@ impl SessionKey {
         }
     }
 
-    /// The same place in another Telegram group. Other places stay the same.
+    /// This place in another Telegram group. Places outside Telegram groups stay the same.
     pub fn in_telegram_group(&self, chat: ChatId) -> SessionKey {
         match self {
             Self::TelegramTopic { topic, .. } => Self::TelegramTopic {
@@ -207,6 +216,11 @@ impl fmt::Display for SessionKey {
                 room,
                 topic: Some(topic),
             } => write!(f, "local:{room}:{topic}"),
+            Self::Web { room, topic: None } => write!(f, "web:{room}"),
+            Self::Web {
+                room,
+                topic: Some(topic),
+            } => write!(f, "web:{room}:{topic}"),
             Self::Cron { agent, job } => write!(f, "cron:{agent}:{job}"),
             Self::Child { id } => write!(f, "child:{id}"),
             Self::Import { agent, number } => write!(f, "import:{agent}:{number}"),
@@ -272,6 +286,14 @@ fn parse(text: &str) -> Option<SessionKey> {
             topic: None,
         },
         ["local", room, topic] => SessionKey::Local {
+            room: room.parse().ok()?,
+            topic: Some(topic.parse().ok()?),
+        },
+        ["web", room] => SessionKey::Web {
+            room: room.parse().ok()?,
+            topic: None,
+        },
+        ["web", room, topic] => SessionKey::Web {
             room: room.parse().ok()?,
             topic: Some(topic.parse().ok()?),
         },
@@ -351,6 +373,8 @@ mod tests {
                 .prop_map(|(channel, thread)| SessionKey::DiscordThread { channel, thread }),
             (name(), proptest::option::of(name()))
                 .prop_map(|(room, topic)| SessionKey::Local { room, topic }),
+            (name(), proptest::option::of(name()))
+                .prop_map(|(room, topic)| SessionKey::Web { room, topic }),
             (agent(), name()).prop_map(|(agent, job)| SessionKey::Cron { agent, job }),
             name().prop_map(|id| SessionKey::Child { id }),
             (any::<u128>(), 1..=u32::MAX).prop_map(|(uid, number)| SessionKey::Import {
@@ -368,7 +392,7 @@ mod tests {
         }
 
         #[test]
-        fn what_parses_prints_the_same(text in "(telegram|discord|local|cron|child|import)(:(dm|group|topic|channel|thread|[-+0-9a-z]{0,5}|\\{?0{8}-?0{4}-?0{4}-?0{4}-?0{11}[aA]\\}?)){0,4}") {
+        fn what_parses_prints_the_same(text in "(telegram|discord|local|web|cron|child|import)(:(dm|group|topic|channel|thread|[-+0-9a-z]{0,5}|\\{?0{8}-?0{4}-?0{4}-?0{4}-?0{11}[aA]\\}?)){0,4}") {
             if let Ok(key) = text.parse::<SessionKey>() {
                 prop_assert_eq!(key.to_string(), text);
             }
@@ -393,6 +417,8 @@ mod tests {
             "discord:thread:5:7",
             "discord:thread:7:5",
             "local:home",
+            "web:home",
+            "web:home:work",
         ];
         let store = rusqlite::Connection::open_in_memory().unwrap();
         for (place, whole) in keys

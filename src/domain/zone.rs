@@ -4,7 +4,7 @@ use chrono::{DateTime, FixedOffset, Local};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Zone {
     /// None: the machine's.
     named: Option<TimeZone>,
@@ -17,12 +17,12 @@ impl Zone {
         Some(Zone { named: Some(zone) })
     }
 
-    /// The name, if the zone has one of its own.
+    /// The name, if the zone has a name of its own.
     pub fn name(&self) -> Option<&str> {
         self.named.as_ref()?.iana_name()
     }
 
-    /// A moment as clocks in the zone show it.
+    /// A moment in the local time of the zone.
     pub fn at(&self, millis: i64) -> DateTime<FixedOffset> {
         let utc = DateTime::from_timestamp_millis(millis).unwrap_or_default();
         let offset = self.offset_seconds(millis).and_then(FixedOffset::east_opt);
@@ -30,6 +30,11 @@ impl Zone {
             Some(offset) => utc.with_timezone(&offset),
             None => utc.with_timezone(&Local).fixed_offset(),
         }
+    }
+
+    /// The rules of the zone, for calendars.
+    pub(crate) fn rules(&self) -> TimeZone {
+        self.named.clone().unwrap_or_else(TimeZone::system)
     }
 
     fn offset_seconds(&self, millis: i64) -> Option<i32> {

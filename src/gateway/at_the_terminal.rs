@@ -1,7 +1,7 @@
 //! The gateway's facts for the terminal: who answers in a topic, which topics there are, and what
 //! became of a line.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 
 use super::{Gateway, GatewayState};
 use crate::access::Standing;
@@ -10,6 +10,8 @@ use crate::channels::local;
 use crate::clock::now_ms;
 use crate::domain::{AgentId, MessageId, Origin, Platform, SessionKey};
 use crate::operations::terminal::{Topic, TurnReport, Who};
+use crate::operations::work;
+use crate::records::inbox;
 use crate::records::turn_log::{self, AnsweredTurn};
 use crate::routing::{Pin, Visit, places};
 use crate::storage::StoreError;
@@ -33,6 +35,11 @@ impl Gateway {
         self.state.terminals.are_there()
     }
 
+    /// Whether the gateway is there for a single question.
+    pub(crate) fn is_for_a_question(&self) -> bool {
+        self.state.terminals.are_of_a_question()
+    }
+
     pub(crate) async fn who_answers(&self, place: &SessionKey) -> Result<Who, StoreError> {
         self.state.who_answers(place).await
     }
@@ -47,6 +54,11 @@ impl Gateway {
 
     pub(crate) async fn turn_of(&self, line: &MessageId) -> Result<Option<TurnReport>, StoreError> {
         self.state.turn_of(line).await
+    }
+
+    /// Cancels a line for good.
+    pub(crate) async fn cancel(&self, line: &MessageId) -> Result<(), StoreError> {
+        self.state.cancel(std::slice::from_ref(line)).await
     }
 }
 
@@ -80,7 +92,7 @@ impl GatewayState {
     }
 
     /// The main chat of a room of the terminal, and its topics: those with a binding in the order of
-    /// the config, then those in which somebody has written.
+    /// the config, then those in which somebody has written, and the one where the person is.
     pub(super) async fn topics(&self, here: &SessionKey) -> Result<Vec<Topic>, StoreError> {
         let snapshot = self.services.snapshots.current();
         let bound = snapshot.config.bindings.iter();
@@ -88,6 +100,8 @@ impl GatewayState {
         keys.extend(bound.filter_map(|binding| binding.pattern.value.parse().ok()));
         let used = self.services.db.read(used_topics).await?;
         keys.extend(used);
+        // Nobody may have written yet in the topic where the person is.
+        keys.push(here.clone());
         let mut topics: Vec<Topic> = Vec::new();
         for key in keys.iter().filter(|key| is_in_room(key, here)) {
             let name = topic_name(key);
@@ -108,6 +122,28 @@ impl GatewayState {
             .read(move |connection| turn_log::of_update(connection, Platform::Local, &id))
             .await?;
         Ok(found.map(|turn| self.report(turn)))
+    }
+
+    /// Closes lines that nobody waits for, and ends their turns. Lines that are answered already stay
+    /// so.
+    pub(super) async fn cancel(&self, lines: &[MessageId]) -> Result<(), StoreError> {
+        let ids: Vec<String> = lines.iter().map(|line| line.0.clone()).collect();
+        let write = move |tx: &Transaction<'_>| {
+            let rows = inbox::of_updates(tx, Platform::Local, &ids)?;
+            let rows: Vec<(i64, SessionKey)> = rows
+                .into_iter()
+                .filter_map(|(id, place)| Some((id, place.parse().ok()?)))
+                .collect();
+            for (id, place) in &rows {
+                work::call_off(tx, place, &[*id], now_ms())?;
+            }
+            Ok(rows)
+        };
+        for (id, place) in self.services.db.write(write).await? {
+            let origin = Origin::new(place, local::person());
+            self.services.sessions.halt(&origin, &[id]);
+        }
+        Ok(())
     }
 
     fn report(&self, turn: AnsweredTurn) -> TurnReport {
@@ -147,7 +183,7 @@ fn main_chat(here: &SessionKey) -> Option<SessionKey> {
     }
 }
 
-fn is_in_room(key: &SessionKey, here: &SessionKey) -> bool {
+pub(super) fn is_in_room(key: &SessionKey, here: &SessionKey) -> bool {
     matches!((key, here), (SessionKey::Local { room, .. }, SessionKey::Local { room: own, .. }) if room == own)
 }
 

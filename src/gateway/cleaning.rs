@@ -15,8 +15,8 @@ use crate::channels::outgoing;
 use crate::clock::now_ms;
 use crate::delivery::{outbox, preview_messages};
 use crate::records::{
-    audit, decisions, guest_notices, inbox, journal, ledger, subagents, summaries, transcript,
-    turn_log,
+    audit, decisions, guest_notices, http_keys, inbox, jobs, journal, ledger, mini_app_entries,
+    subagents, summaries, transcript, turn_log, turn_notes,
 };
 use crate::routing::places;
 use crate::storage::{Db, Durability, StoreError};
@@ -38,7 +38,7 @@ const LONGEST_AWAY_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 type Forget = fn(&Transaction<'_>, i64, u32) -> rusqlite::Result<usize>;
 
 /// Tables to clean, with the function for each.
-const CHORES: [(&str, Forget); 14] = [
+const CHORES: [(&str, Forget); 18] = [
     ("inbox", inbox::forget_old),
     ("outbox", outbox::forget_old),
     ("preview_messages", preview_messages::forget_old),
@@ -46,12 +46,16 @@ const CHORES: [(&str, Forget); 14] = [
     ("guest_notices", guest_notices::forget_old),
     ("decisions", decisions::forget_old),
     ("audit", audit::forget_old),
+    ("http_keys", http_keys::forget_old),
+    ("turn_notes", turn_notes::forget_old),
     ("turns", turn_log::forget_old),
+    ("mini_app_entries", mini_app_entries::forget_old),
     (
         "spending, budgets, budget_notices, month_budgets",
         ledger::forget_old,
     ),
     ("subagents", subagents::forget_old),
+    ("jobs, job_runs", jobs::forget_old),
     ("messages", transcript::forget_old),
     ("places", places::forget_old),
     ("summaries", summaries::forget_old),
@@ -187,10 +191,14 @@ mod tests {
         "agents",
         "chat_aliases",
         "chat_waits",
+        "config_history",
+        "declined",
         "delivery_off",
+        "discord_channels",
         "discord_commands",
         "discord_heard",
         "discord_seen",
+        "discord_servers",
         "imports",
         "keys",
         "memories",
@@ -212,9 +220,12 @@ mod tests {
         "person_numbers",
         "person_roles",
         "pins",
+        "prompts_forgotten",
         "provider_notices",
+        "speakers",
         "telegram_menus",
         "timed_pins",
+        "web_screen",
     ];
 
     async fn open() -> (tempfile::TempDir, Db) {

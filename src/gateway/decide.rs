@@ -107,6 +107,10 @@ pub(super) async fn decide(
     let case = Case::new(state, &snapshot, &inbound, &standing, &parsed).await?;
     let answer = case.answer(&standing);
     in_hand.verdict = Some(answer.verdict);
+    // The name of a place is stored with its first question; a command may come before.
+    if answer.verdict != Verdict::Admit || case.is_command {
+        state.ignored.hear(&inbound);
+    }
     if case.drops_pin(&answer).await? {
         // Another pin may lie beneath the dropped pin.
         return Box::pin(decide(state, in_hand, parsed)).await;
@@ -119,7 +123,10 @@ pub(super) async fn decide(
             replies::close(state, in_hand.accepted.id, Closing::Refused, outcome).await
         }
         Verdict::Hint => hint(&case, in_hand, &parsed).await,
-        Verdict::TellUnbound => replies::tell_unbound(state, &in_hand.accepted).await,
+        Verdict::TellUnbound => {
+            let is_owner = standing.role() == Role::Owner;
+            replies::tell_unbound(state, &in_hand.accepted, is_owner).await
+        }
         Verdict::Observe => {
             state.ignored.tell(&inbound, access::NOT_ADDRESSED);
             observe(&case, in_hand, &parsed, standing, &answer).await
@@ -158,7 +165,7 @@ impl<'a> Case<'a> {
             snapshot,
             inbound,
             from_chat: state.router.settings(visit).await?,
-            is_command: parsed.is_command(),
+            is_command: parsed.is_command_of(standing.role()),
         })
     }
 
@@ -403,11 +410,12 @@ async fn observe(
     in_hand.accepted.standing = standing;
     let accepted = &in_hand.accepted;
     if *parsed == Parsed::Talk {
+        let hearer = case.snapshot.agent_of(&answer.resolved.route).uid;
         let guard = in_hand.guard.take().expect("a message is submitted once");
         match state
             .services
             .sessions
-            .observe(accepted.clone(), in_hand.arrived, guard)
+            .observe(accepted.clone(), hearer, in_hand.arrived, guard)
         {
             Ok(()) => return Ok(()),
             Err(LaneFull { guard, .. }) => in_hand.guard = Some(guard),

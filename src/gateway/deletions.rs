@@ -8,6 +8,10 @@ use crate::delivery::outbox;
 use crate::domain::{Arrival, MessageId, Platform, SessionKey};
 use crate::records::deletions::{self, Gone};
 use crate::records::inbox;
+use crate::records::jobs as job_rows;
+
+/// Why the jobs of a deleted place rest.
+const PLACE_GONE: &str = "its place is gone";
 
 /// The deletions in a batch.
 #[derive(Debug, Default)]
@@ -24,6 +28,8 @@ pub(super) struct Deleted {
     places: Vec<SessionKey>,
     /// Whether words left the database.
     had_words: bool,
+    /// Jobs of those places, paused now, by agent and name.
+    jobs: Vec<(String, String)>,
 }
 
 pub(super) fn among<'a>(arrivals: impl IntoIterator<Item = &'a Arrival>) -> Deletions {
@@ -52,7 +58,9 @@ impl Deletions {
         } else {
             deletions::delete_messages(tx, platform, messages, now)?
         };
+        let mut jobs = Vec::new();
         for place in places {
+            jobs.extend(job_rows::pause_in(tx, place, PLACE_GONE, now)?);
             inbox::close_place(tx, place, now)?;
             outbox::give_up(tx, place, &PlaceLoss::ChannelGone.to_string())?;
         }
@@ -60,6 +68,7 @@ impl Deletions {
             rows,
             places: places.clone(),
             had_words,
+            jobs,
         })
     }
 }
@@ -68,6 +77,7 @@ impl Deleted {
     pub(super) fn add(&mut self, more: Deleted) {
         self.rows.extend(more.rows);
         self.places.extend(more.places);
+        self.jobs.extend(more.jobs);
     }
 
     /// Call after the commit: the lanes drop deleted messages and places.
@@ -77,6 +87,10 @@ impl Deleted {
         }
         if self.had_words {
             state.removals.note();
+        }
+        if !self.jobs.is_empty() {
+            state.services.sessions.alarm().changed();
+            state.tell_jobs_are_paused(&self.jobs);
         }
         for place in &self.places {
             tracing::info!(session = %place, "the place is gone, and so is what waited there");

@@ -1,7 +1,7 @@
 //! Notices roles and ids that were granted while the gateway runs, by this process or by a verb of
 //! the command line beside it.
 
-use super::GatewayState;
+use super::{GatewayState, owners};
 use crate::access::grants;
 use crate::storage::StoreError;
 
@@ -24,6 +24,8 @@ pub(super) async fn follow(state: &GatewayState, number: Option<i64>) -> Result<
         .read(move |connection| grants::people(connection, &people))
         .await?;
     tracing::info!("reload cause=people");
-    state.services.sessions.renew(current.with_people(people));
+    let next = current.with_people(people);
+    state.delivery.set_owners(owners(&next.config));
+    state.services.sessions.renew(next);
     Ok(true)
 }

@@ -16,7 +16,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::GatewayState;
 use crate::access::people::{self, Acquaintance, Decided, Decision, Knock};
-use crate::access::{Role, Standing};
+use crate::access::{Role, Standing, people_with};
 use crate::channels::Text;
 use crate::clock::now_ms;
 use crate::commands::first_minute::{self, Asked, First, HomeFolder};
@@ -101,13 +101,16 @@ pub(super) async fn hint(
         delivery: state.delivery.clone(),
     };
     let has_owner = has_owner(&arrival.config.access);
-    let (new_code, rows) = state
+    let (new_code, rows, outcome) = state
         .services
         .db
         .write(move |tx| arrival.write(tx, now_ms()))
         .await?;
     for row in &rows {
         state.delivery.submit(row.place(), 1);
+    }
+    if new_code.is_none() && rows.is_empty() {
+        state.ignored.tell(inbound, outcome);
     }
     if let Some(code) = new_code {
         state.guests.watch(true);
@@ -138,14 +141,19 @@ struct Arrival {
 }
 
 impl Arrival {
-    /// Returns a new code, and the rows to send.
+    /// Returns a new code, the rows to send, and what became of the message.
     fn write(
         &self,
         tx: &Transaction<'_>,
         now: i64,
-    ) -> rusqlite::Result<(Option<String>, Vec<Draft>)> {
+    ) -> rusqlite::Result<(Option<String>, Vec<Draft>, &'static str)> {
         let Acquaintance { person, name } = &self.guest;
         let knock = people::knock(tx, person, name, now)?;
+        let outcome = match &knock {
+            Knock::New { .. } => inbox::NEW_GUEST,
+            Knock::Waiting { .. } => inbox::WAITING_GUEST,
+            Knock::TurnedAway => inbox::GUEST_TURNED_AWAY,
+        };
         let mut first = First::NotKept;
         if let (Some(message), Knock::New { .. } | Knock::Waiting { .. }) = (&self.message, &knock)
             && people::keep_first(tx, person, message, now)?
@@ -159,18 +167,26 @@ impl Arrival {
                 let told = first_minute::hello(name, &code, asked, first);
                 (Some(code), Some(told), notices)
             }
-            Knock::Waiting { is_told } => {
+            Knock::Waiting {
+                code,
+                waiting,
+                is_told,
+            } => {
                 // Where the platform waits for a reply, silence would show as an error.
                 let is_told = is_told || self.to.reply().is_some();
                 let told = first_minute::still_waiting(self.asked(true));
-                (None, is_told.then(|| told.to_owned()), Vec::new())
+                let notices = match code {
+                    Some(code) => self.ask_late(tx, &code, waiting, now)?,
+                    None => Vec::new(),
+                };
+                (None, is_told.then(|| told.to_owned()), notices)
             }
             Knock::TurnedAway => {
                 let told = self.to.reply().map(|_| first_minute::STAYS_PRIVATE);
                 (None, told.map(str::to_owned), Vec::new())
             }
         };
-        inbox::close(tx, self.id, Closing::Refused, "a guest", now)?;
+        inbox::close(tx, self.id, Closing::Refused, outcome, now)?;
         if let Some(told) = told {
             let reply = self
                 .delivery
@@ -178,7 +194,7 @@ impl Arrival {
             outbox::insert(tx, &reply, Source::of(Some(self.id)), now)?;
             rows.extend(reply);
         }
-        Ok((new_code, rows))
+        Ok((new_code, rows, outcome))
     }
 
     fn asked(&self, is_anybody_told: bool) -> Asked {
@@ -187,6 +203,24 @@ impl Arrival {
             (true, true) => Asked::Owners,
             (true, false) => Asked::Nobody,
         }
+    }
+
+    /// Asks about a guest whom nobody was asked about: the first owner came after the first message.
+    fn ask_late(
+        &self,
+        tx: &Transaction<'_>,
+        code: &str,
+        waiting: i64,
+        now: i64,
+    ) -> rusqlite::Result<Vec<Draft>> {
+        if !has_owner(&self.config.access) || guest_notices::is_known(tx, code)? {
+            return Ok(Vec::new());
+        }
+        let first = match self.message {
+            Some(_) => First::Kept,
+            None => First::NotKept,
+        };
+        self.ask_owners(tx, code, first, waiting, now)
     }
 
     /// Writes the messages to owners and admins, and returns them.
@@ -224,7 +258,7 @@ impl Arrival {
     /// first.
     fn reachable(&self, connection: &Connection) -> rusqlite::Result<Vec<Destination>> {
         let mut reachable = Vec::new();
-        for person in deciders(&self.config.access) {
+        for person in people_with(&self.config.access, Role::Admin) {
             let Some(to) = Destination::owner(&person) else {
                 continue;
             };
@@ -237,27 +271,6 @@ impl Arrival {
         }
         Ok(reachable)
     }
-}
-
-/// All ids of owners and admins.
-fn deciders(access: &Access) -> Vec<PersonId> {
-    let owners = access
-        .owners
-        .iter()
-        .flat_map(|owner| access.people.ids_of(owner));
-    let named = access
-        .people
-        .all()
-        .iter()
-        .filter(|person| person.role.is_some_and(|role| role >= Role::Admin))
-        .flat_map(|person| &person.ids);
-    let mut deciders = Vec::new();
-    for person in owners.chain(named) {
-        if !deciders.contains(person) {
-            deciders.push(person.clone());
-        }
-    }
-    deciders
 }
 
 /// Whether anybody but the operator's terminal owns the house.

@@ -1,5 +1,6 @@
 //! Tells the operator why a message has no answer: once an hour for each place and reason.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
@@ -15,21 +16,53 @@ const QUIET_FOR: Duration = Duration::from_secs(60 * 60);
 /// Places remembered. When full, further places are not mentioned until some are forgotten.
 const MOST_PLACES: usize = 10_000;
 
+/// Names of ignored places that are kept in mind.
+const MOST_NAMES: usize = 1_000;
+
 /// The places told about, each with the time.
 #[derive(Default)]
 pub(super) struct Ignored {
     told: DashMap<(SessionKey, &'static str), Instant>,
+    /// The names of places without an answer and their groups, so that an operator can name them.
+    /// In memory only: a closed place leaves no name behind.
+    names: Arc<DashMap<SessionKey, String>>,
 }
 
 impl Ignored {
     /// Edits and reactions ask for no answer.
     pub(super) fn tell(&self, inbound: &Inbound, reason: &'static str) {
+        self.hear(inbound);
         if inbound.extras.note.is_none()
             && self.is_news(&inbound.origin.key, reason, Instant::now())
         {
             let told = in_words(reason, &inbound.origin.key);
             console::ignored(&Person::of(inbound), &Place::of(inbound), &told);
         }
+    }
+
+    /// Whether something else about a place was not told within the hour.
+    pub(super) fn is_news_about(&self, place: &SessionKey, reason: &'static str) -> bool {
+        self.is_news(place, reason, Instant::now())
+    }
+
+    /// Keeps the names of a place and its group in mind.
+    pub(super) fn hear(&self, inbound: &Inbound) {
+        let origin = &inbound.origin;
+        // The name is the group's, also where each member has a conversation of their own.
+        let own = origin
+            .place_name()
+            .map(|name| (console::group_of(&origin.key), name));
+        let group = origin.key.whole_group().zip(origin.group.as_deref());
+        for (key, name) in own.into_iter().chain(group) {
+            if self.names.len() < MOST_NAMES || self.names.contains_key(&key) {
+                self.names.insert(key, name.to_owned());
+            }
+        }
+    }
+
+    /// The names of places with ignored messages.
+    pub(super) fn names(&self) -> Arc<DashMap<SessionKey, String>> {
+        self.names.clone()
     }
 
     /// Forgets places that may be mentioned again.
@@ -57,7 +90,7 @@ impl Ignored {
 fn in_words(reason: &'static str, place: &SessionKey) -> String {
     match reason {
         access::PLACE_CLOSED => texts::place_closed(&format!("this {}", kind(place))),
-        access::NOT_ADDRESSED => texts::NOT_ADDRESSED.to_owned(),
+        access::NOT_ADDRESSED => access::NOT_ADDRESSED_TOLD.to_owned(),
         reason => reason.to_owned(),
     }
 }

@@ -18,7 +18,7 @@ use super::grants;
 use super::guests::{self, Guests};
 use super::person_pace::{Pace, Sent};
 use super::reactions;
-use super::replay;
+use super::replay::{self, Left};
 use super::replies;
 use super::storing::{Taken, store};
 use crate::access::Standing;
@@ -37,9 +37,10 @@ use crate::storage::{Next, Patience, StoreError};
 pub(super) async fn receive(
     state: Arc<GatewayState>,
     mut received: IntakeReceiver,
+    left: Left,
     starting: TaskTrackerToken,
 ) {
-    replay::take_up(&state).await;
+    replay::take_up(&state, left).await;
     answer_kept(&state, guests::settle(&state).await).await;
     drop(starting);
     let mut looks = Guests::looks();
@@ -82,10 +83,10 @@ async fn take_in(state: &Arc<GatewayState>, batch: Batch, stored: oneshot::Sende
     to_send
         .iter()
         .for_each(|(place, rows)| state.delivery.submit(place, *rows));
-    let seen = Seen {
-        received: Some(began),
-        stored: Some(Instant::now()),
-    };
+    let seen = Some(Seen {
+        received: began,
+        stored: Instant::now(),
+    });
     let guarded: Vec<_> = accepted
         .into_iter()
         .map(|accepted| (Accepted { seen, ..accepted }, state.work.token()))

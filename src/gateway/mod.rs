@@ -1,6 +1,7 @@
 //! Starts, supervises and drains the gateway. Read `inbound` to follow a message.
 
 mod at_the_terminal;
+mod barred;
 mod cleaning;
 mod decide;
 mod deletions;
@@ -8,8 +9,10 @@ mod generated_secrets;
 mod grants;
 mod group_migration;
 mod guests;
+mod hooks;
 mod ignored;
 mod inbound;
+mod jobs;
 mod known_people;
 mod missing_keys;
 mod monitor;
@@ -42,20 +45,24 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access;
 use crate::agents::{AgentRows, Memories, Registry};
 use crate::answering::{files, toolbox};
 use crate::channels::local::LocalChannel;
+use crate::channels::web::WebChannel;
 use crate::channels::{Intake, outgoing};
 use crate::clock::now_ms;
 use crate::commands::CommandServices;
 use crate::config::{Config, Secrets, Switch};
 use crate::delivery::{Delivery, MovedAway};
-use crate::domain::{AgentId, AgentUid, Destination};
+use crate::domain::{AgentId, AgentUid, Destination, PersonId};
 use crate::home::{
-    CheckedConfig, ConfigError, Home, HomeLock, LockError, Reload, ReloadHandle, ReloadRequests,
-    Snapshot, Snapshots,
+    CheckedConfig, ConfigError, Home, HomeLock, LockError, Purpose, Reload, ReloadHandle,
+    ReloadRequests, Snapshot, Snapshots,
 };
+use crate::jobs::Alarm;
 use crate::lanes::{self, Sessions};
+use crate::operations::http_keys::Entrance;
 use crate::operations::{Live, Operations, Pulse};
 use crate::records::audit::Actor;
 use crate::records::{agent_pauses, journal, subagents};
@@ -69,6 +76,7 @@ use crate::tenants::{self, Site, TenantError};
 use crate::tools;
 
 use guests::Guests;
+pub(crate) use hooks::HookTaken;
 use ignored::Ignored;
 pub(crate) use monitor::Monitor;
 use person_pace::PersonPaces;
@@ -76,11 +84,15 @@ use pin_ends::PinEnds;
 use platforms::{Listening, Made, Makings, Platforms};
 use reload::Reloader;
 use removals::Removals;
+use replay::Left;
 use terminals::Terminals;
 
 /// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next
 /// start.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);
+
+/// How long shutdown waits until clients have read their last words.
+const CLIENTS_LEAVE: Duration = Duration::from_secs(2);
 
 /// A running gateway.
 pub struct Gateway {
@@ -102,6 +114,7 @@ struct GatewayState {
     home: PathBuf,
     /// Terminals of other processes.
     terminals: Terminals,
+    web: WebChannel,
     pins: Arc<Pins>,
     router: Router,
     names: Names,
@@ -117,7 +130,11 @@ struct GatewayState {
     paces: watch::Sender<Arc<PersonPaces>>,
     /// Counts what has no answer yet: messages, subagents and sends.
     work: TaskTracker,
+    /// Clients of the socket.
+    clients: TaskTracker,
     stop: CancellationToken,
+    /// Set after the last answers: terminals that were shown them are let go.
+    hang_up: CancellationToken,
 }
 
 impl GatewayState {
@@ -128,20 +145,33 @@ impl GatewayState {
         reload: ReloadHandle,
         (pulse, tasks): (Arc<Pulse>, TaskTracker),
         terminals: Terminals,
+        web: WebChannel,
     ) -> Self {
         let (db, pins) = (services.db.clone(), services.pins.clone());
         let (aliases, delivery) = (services.aliases.clone(), services.delivery.clone());
         let (snapshots, memories) = (services.snapshots.clone(), services.memories.clone());
-        let paces = Arc::new(PersonPaces::new(&config.access.limits));
+        let paces = watch::Sender::new(Arc::new(PersonPaces::new(&config.access.limits)));
+        let ignored = Ignored::default();
         let (removals, stop) = (Arc::<Removals>::default(), CancellationToken::new());
         let (work, sessions) = (services.work.clone(), Sessions::new(services));
         let live = Live {
             sessions: sessions.clone(),
             snapshots: snapshots.clone(),
             pins: pins.clone(),
+            aliases: aliases.clone(),
             delivery: delivery.clone(),
             reload: reload.clone(),
             pulse: pulse.clone(),
+            entrance: Entrance::default(),
+            ignored: ignored.names(),
+            wait_of: {
+                let (paces, snapshots) = (paces.subscribe(), snapshots.clone());
+                Arc::new(move |person: &PersonId| {
+                    let snapshot = snapshots.current();
+                    let people = &snapshot.config.access.people;
+                    paces.borrow().wait_of(people.main_id(person))
+                })
+            },
             words_are_gone: {
                 let removals = removals.clone();
                 Arc::new(move || removals.note())
@@ -149,6 +179,7 @@ impl GatewayState {
             tasks,
             stop: stop.clone(),
             started_at: now_ms(),
+            is_chat: terminals.are_of_a_chat(),
         };
         let operations = Operations::in_gateway(home.path().to_owned(), db.clone(), live);
         GatewayState {
@@ -156,6 +187,7 @@ impl GatewayState {
             pulse,
             home: home.path().to_owned(),
             terminals,
+            web,
             router: Router::new(pins.clone()),
             pins,
             names: names::remembered(db.clone()),
@@ -164,11 +196,13 @@ impl GatewayState {
             removals,
             pin_ends: PinEnds::default(),
             guests: Guests::default(),
-            ignored: Ignored::default(),
+            ignored,
             replacing: tokio::sync::Mutex::default(),
-            paces: watch::Sender::new(paces),
+            paces,
             work,
+            clients: TaskTracker::new(),
             stop,
+            hang_up: CancellationToken::new(),
             services: CommandServices {
                 db,
                 snapshots,
@@ -195,10 +229,10 @@ pub enum StartError {
     #[error("{0}")]
     Agents(#[from] TenantError),
     #[error(
-        "there is nothing to connect to yet: {} has neither [telegram] nor [discord].\n\
+        "there is nothing to connect to: {} switches the web chat off, and has neither [telegram] nor [discord].\n\
+         - For the web chat, delete `enabled = false` under [web].\n\
          - To try the agents here, run `parlor chat`.\n\
-         - For Telegram or Discord, take the `#` off that section in the file and store the bot's token where it points.\n  \
-           Then `parlor config check` looks at the file, and `parlor run` connects.",
+         - `parlor setup` connects a model and a bot, step by step. Then `parlor run` starts.",
         .0.display()
     )]
     NoChannel(PathBuf),
@@ -208,10 +242,10 @@ pub enum StartError {
 const VERBS_END: Duration = Duration::from_secs(2);
 
 /// Takes the home, after the verbs that are just working on it.
-async fn locked(home: &Home) -> Result<HomeLock, LockError> {
+async fn locked(home: &Home, purpose: Purpose) -> Result<HomeLock, LockError> {
     let patience = Instant::now() + VERBS_END;
     loop {
-        match home.lock() {
+        match home.lock_for(purpose) {
             Err(LockError::Held { .. }) if Instant::now() < patience => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -233,13 +267,30 @@ async fn settle(home: &Home) -> Result<(), StartError> {
     Ok(())
 }
 
+/// Brings the folders of the home in order, and reads the agents in them.
+async fn agents_at_home(
+    home: &Home,
+    checked: CheckedConfig,
+    db: &Db,
+) -> Result<(CheckedConfig, Snapshots, DashSet<AgentUid>), StartError> {
+    files::clear_unfinished(home.path()).await;
+    let links = tenants::stop_leading_all(home.path(), db).await;
+    or_go_on("folders of renamed agents", links)?;
+    let (registry, agent_rows) = checked.registry(home, db).await?;
+    let checked = checked.with_grants(db).await?;
+    clear_results(home, &registry).await;
+    let (config, table) = (checked.config.clone(), checked.table.clone());
+    let snapshots = Snapshots::new(Snapshot::new(config, table, Arc::new(registry)));
+    Ok((checked, snapshots, bootstrapped(&agent_rows)))
+}
+
 impl Gateway {
     /// Starts with the platforms named in the config.
     pub async fn start(home: Home) -> Result<Self, StartError> {
-        let lock = locked(&home).await?;
+        let lock = locked(&home, Purpose::Other).await?;
         settle(&home).await?;
         let checked = CheckedConfig::load(&home, Secrets::Required)?;
-        if checked.config.telegram.is_none() && checked.config.discord.is_none() {
+        if !checked.config.has_channel() {
             return Err(StartError::NoChannel(home.path().join("config.toml")));
         }
         telemetry::follow(home.path(), &checked.config.log);
@@ -258,7 +309,7 @@ impl Gateway {
         channel: Arc<LocalChannel>,
         agent: Option<AgentId>,
     ) -> Result<Self, StartError> {
-        let lock = locked(&home).await?;
+        let lock = locked(&home, Purpose::Chat).await?;
         settle(&home).await?;
         // The platforms' tokens are not needed here, and a missing key is reported when its model
         // is used.
@@ -274,14 +325,7 @@ impl Gateway {
         db: Db,
         alone: Option<(Arc<LocalChannel>, Option<AgentId>)>,
     ) -> Result<Self, StartError> {
-        files::clear_unfinished(home.path()).await;
-        let links = tenants::stop_leading_all(home.path(), &db).await;
-        or_go_on("folders of renamed agents", links)?;
-        let (registry, agent_rows) = checked.registry(&home, &db).await?;
-        let checked = checked.with_grants(&db).await?;
-        clear_results(&home, &registry).await;
-        let (config, table) = (checked.config.clone(), checked.table.clone());
-        let snapshots = Snapshots::new(Snapshot::new(config, table, Arc::new(registry)));
+        let (checked, snapshots, bootstrapped) = agents_at_home(&home, checked, &db).await?;
         let stand_in = alone.as_ref().and_then(|(_, agent)| agent.clone());
         let stand_ins = StandIns::everywhere(stand_in.map(at_the_terminal::pin));
         let pins = Arc::new(pins::with_stand_ins(db.clone(), stand_ins.clone()));
@@ -290,11 +334,13 @@ impl Gateway {
             None => Terminals::new(stand_ins),
         };
         let pulse = Arc::<Pulse>::default();
+        let web = WebChannel::new(db.clone(), home.path().to_owned());
         let makings = Makings {
             db: db.clone(),
             router: Router::new(pins.clone()),
             snapshots: snapshots.clone(),
             pulse: pulse.clone(),
+            web: web.clone(),
         };
         let made = match alone {
             Some((channel, _)) => vec![Made::apart(channel)],
@@ -312,12 +358,18 @@ impl Gateway {
             outgoing::folder(home.path()),
             work.clone(),
         );
+        // A single question waits for no answer but its own, so its gateway leaves the rows of an
+        // earlier process to others.
+        let left = match terminals.are_of_a_question() {
+            true => Left::default(),
+            false => Left::look_up(&db, &delivery).await?,
+        };
         let moves_before = or_go_on("moves of groups", db.read(aliases::load).await)?;
         let memories = Memories::new(db.clone());
         let services = lanes::Services {
             tools: toolbox(&memories, &db, switch(&snapshots)),
             absorbing: turns_from_before(&db).await?,
-            bootstrapped: bootstrapped(&agent_rows),
+            bootstrapped,
             db,
             snapshots,
             pins,
@@ -325,6 +377,7 @@ impl Gateway {
             delivery,
             memories,
             work,
+            alarm: Alarm::default(),
         };
         let (reload, requests) = ReloadHandle::new();
         let paused = or_go_on("paused agents", services.db.read(agent_pauses::all).await)?;
@@ -336,13 +389,23 @@ impl Gateway {
             reload,
             (pulse, tasks.clone()),
             terminals,
+            web,
         ));
         for (agent, pause) in paused {
             state.services.sessions.pause_changed(agent, Some(pause));
         }
         state.tell_missing_keys().await;
         let connecting = (makings, made);
-        Ok(Self::run(state, (home, lock), tasks, moves, connecting, requests).await)
+        Ok(Self::run(
+            state,
+            (home, lock),
+            left,
+            tasks,
+            moves,
+            connecting,
+            requests,
+        )
+        .await)
     }
 
     /// Sentences about providers whose key cannot be read.
@@ -353,6 +416,7 @@ impl Gateway {
     async fn run(
         state: Arc<GatewayState>,
         (home, lock): (Home, HomeLock),
+        left: Left,
         tasks: TaskTracker,
         moves: mpsc::Receiver<MovedAway>,
         (makings, made): (Makings, Vec<Made>),
@@ -362,9 +426,10 @@ impl Gateway {
         // Held until the rows of an earlier process are under way again, so `settled` does not
         // return early.
         let starting = state.work.token();
-        tasks.spawn(inbound::receive(state.clone(), received, starting));
+        tasks.spawn(inbound::receive(state.clone(), received, left, starting));
         tasks.spawn(cleaning::keep_house(state.clone()));
         tasks.spawn(safekeeping::watch(state.clone()));
+        tasks.spawn(jobs::run(state.clone()));
         tasks.spawn(removals::watch(state.clone()));
         if let Some(channel) = state.terminals.own_channel() {
             tasks.spawn(terminals::listen(
@@ -479,6 +544,7 @@ impl Gateway {
         if !is_hopeless {
             drop(timeout_at(deadline, self.settled()).await);
         }
+        self.let_clients_go().await;
         self.state.services.sessions.stop();
         self.state.delivery.stop();
         self.state.services.sessions.abandon().await;
@@ -497,10 +563,20 @@ impl Gateway {
     }
 }
 
+impl Gateway {
+    /// Terminals of other processes see the last answers to their end.
+    async fn let_clients_go(&self) {
+        self.state.hang_up.cancel();
+        self.state.clients.close();
+        // A client that reads nothing does not keep the gateway.
+        drop(tokio::time::timeout(CLIENTS_LEAVE, self.state.clients.wait()).await);
+    }
+}
+
 /// The private chats of the owners.
 fn owners(config: &Config) -> Vec<Destination> {
-    let owners = config.access.owners.iter();
-    owners.filter_map(Destination::owner).collect()
+    let owners = access::owners(&config.access);
+    owners.iter().filter_map(Destination::owner).collect()
 }
 
 /// Closes what an earlier process cannot go on with. Returns its turns that can, each with the other

@@ -6,13 +6,14 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
-use super::platforms::Listening;
 use super::{Gateway, GatewayState};
 use crate::channels::Hearing;
+use crate::channels::web::WebChannel;
 use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::home::Snapshot;
 use crate::metrics::Gauges;
+use crate::operations::Operations;
 use crate::storage::Durability;
 
 /// How long the database may take to answer a look. It is busy for longer only in trouble.
@@ -21,8 +22,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// Looks at a gateway. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Monitor {
-    state: Arc<GatewayState>,
-    listening: watch::Receiver<Listening>,
+    pub(super) state: Arc<GatewayState>,
     /// Held by the look at the database. A stuck database is looked at once, however often it is
     /// asked for.
     look: Arc<Mutex<()>>,
@@ -32,7 +32,6 @@ impl Gateway {
     pub(crate) fn monitor(&self) -> Monitor {
         Monitor {
             state: self.state.clone(),
-            listening: self.listening.clone(),
             look: Arc::default(),
         }
     }
@@ -42,6 +41,24 @@ impl Monitor {
     /// The current snapshot, and each later one.
     pub(crate) fn snapshots(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.state.services.snapshots.changes()
+    }
+
+    /// The web chat, also while it is off.
+    pub(crate) fn web(&self) -> &WebChannel {
+        &self.state.web
+    }
+
+    pub(crate) fn operations(&self) -> &Operations {
+        &self.state.operations
+    }
+
+    /// Returns when the gateway begins to stop.
+    pub(crate) async fn stopped(&self) {
+        self.state.stop.cancelled().await;
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.state.stop.is_cancelled()
     }
 
     /// Why messages may not be answered now. Empty for a gateway that is ready.
@@ -54,22 +71,18 @@ impl Monitor {
             troubles.push(self.trouble_of_store());
         }
         troubles.extend(self.silent_platforms());
-        let config = &self.state.services.snapshots.current().config;
-        let wanted = usize::from(config.telegram.is_some()) + usize::from(config.discord.is_some());
-        let listening = self.listening.borrow();
-        if listening.channels < wanted {
-            // Of a platform that was refused for good.
-            troubles.extend(listening.ended.clone());
-        }
         troubles
     }
 
-    /// Platforms that do not take our calls, or whose messages do not reach us: on Discord these are
-    /// two connections.
+    /// Platforms that refuse the bot, that do not take our calls, or whose messages do not reach us: on
+    /// Discord the last two are two connections.
     fn silent_platforms(&self) -> Vec<String> {
         let channels = self.state.delivery.channels();
         let silent = channels.iter().filter_map(|channel| {
             let (platform, health) = (channel.abilities().platform, channel.health()?);
+            if let Some(reason) = self.state.pulse.refusal(platform) {
+                return Some(reason);
+            }
             let is_deaf = matches!(health.hearing(), Hearing::Deaf { .. });
             (is_deaf || !health.answers()).then(|| format!("{platform} does not answer"))
         });
@@ -80,6 +93,9 @@ impl Monitor {
         if self.state.services.db.is_harmed() {
             return "the database files were taken away or changed".to_owned();
         }
+        if let Some(trouble) = self.state.services.db.trouble() {
+            return trouble.to_string();
+        }
         format!(
             "the database has not stored anything for {} s",
             ANSWERS_WITHIN.as_secs()
@@ -88,7 +104,8 @@ impl Monitor {
 
     /// Whether the database stores something within a second.
     async fn store_answers(&self) -> bool {
-        if self.state.services.db.is_harmed() {
+        let db = &self.state.services.db;
+        if db.is_harmed() || db.trouble().is_some() {
             return false;
         }
         let Ok(looking) = self.look.clone().try_lock_owned() else {

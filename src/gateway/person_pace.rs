@@ -47,6 +47,8 @@ pub(super) struct PersonPaces {
     guest: Paces,
     member: Paces,
     told: DashMap<PersonId, Told>,
+    /// People whose last message was dropped, and when the next one counts.
+    refused: DashMap<PersonId, Instant>,
     clock: DefaultClock,
 }
 
@@ -68,6 +70,7 @@ impl PersonPaces {
             guest: Paces::of(limits.guest),
             member: Paces::of(limits.member),
             told: DashMap::new(),
+            refused: DashMap::new(),
             clock: DefaultClock::default(),
         }
     }
@@ -89,12 +92,22 @@ impl PersonPaces {
             return Pace::Fine;
         };
         let wait = not_until.wait_time_from(self.clock.now());
+        if sent == Sent::Ask {
+            self.refused.insert(person.clone(), Instant::now() + wait);
+        }
         Pace::TooFast {
             wait: u64::try_from(wait.as_millis().div_ceil(1000))
                 .unwrap_or(u64::MAX)
                 .max(1),
             is_news: sent != Sent::Talk && self.is_news(person, place, Instant::now()),
         }
+    }
+
+    /// How long messages of the person are dropped, if they are.
+    pub(super) fn wait_of(&self, person: &PersonId) -> Option<Duration> {
+        let until = self.refused.get(person).map(|until| *until)?;
+        let wait = until.saturating_duration_since(Instant::now());
+        (!wait.is_zero()).then_some(wait)
     }
 
     /// Forgets people who sent nothing lately.
@@ -107,6 +120,7 @@ impl PersonPaces {
         }
         let now = Instant::now();
         self.told.retain(|_, told| told.until > now);
+        self.refused.retain(|_, until| *until > now);
     }
 
     fn is_news(&self, person: &PersonId, place: &SessionKey, now: Instant) -> bool {

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -16,8 +17,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{GatewayState, generated_secrets, known_people, slash};
+use crate::access;
 use crate::channels::discord::{self, DiscordChannel};
 use crate::channels::telegram::{self, Menu, MenuEntry, TelegramChannel, WebhookSecrets};
+use crate::channels::web::WebChannel;
 use crate::channels::{Channel, Intake};
 use crate::commands::SPECS;
 use crate::config::{Config, Discord, GroupSessions, Groups, Telegram, Transport};
@@ -44,6 +47,8 @@ pub(super) struct Makings {
     pub(super) router: Router,
     pub(super) snapshots: Snapshots,
     pub(super) pulse: Arc<Pulse>,
+    /// One for the life of the process: browsers read it whether the web chat is on or off.
+    pub(super) web: WebChannel,
 }
 
 /// The connected platforms.
@@ -55,11 +60,11 @@ pub(super) struct Platforms {
     reports: watch::Sender<Listening>,
     connected: Mutex<HashMap<Platform, Connected>>,
     /// The settings of the latest snapshot. None: a channel that the config does not know is alone.
-    wanted: std::sync::Mutex<Option<[Option<Settings>; 2]>>,
+    wanted: std::sync::Mutex<Option<[Option<Settings>; 3]>>,
 }
 
 /// The platforms of the config.
-const PLATFORMS: [Platform; 2] = [Platform::Telegram, Platform::Discord];
+const PLATFORMS: [Platform; 3] = [Platform::Telegram, Platform::Discord, Platform::Web];
 
 /// A channel, and the settings it was made from.
 pub(super) struct Made {
@@ -74,6 +79,17 @@ struct Connected {
     instructions: Instructions,
     stop: CancellationToken,
     ended: JoinHandle<()>,
+    /// The platform has refused these settings for good.
+    is_refused: Arc<AtomicBool>,
+}
+
+/// What a gateway does without a channel that its platform refuses for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Without {
+    /// The channel ends, and with the last one the gateway.
+    End,
+    /// A gateway that has worked goes on, and waits for better settings.
+    Wait,
 }
 
 /// Settings of a platform that count from the next connection on.
@@ -81,6 +97,7 @@ struct Connected {
 enum Settings {
     Telegram(Box<Telegram>, GroupSessions),
     Discord(Box<Discord>, GroupSessions),
+    Web,
 }
 
 /// The way to tell a connected channel about the rest of the config.
@@ -113,7 +130,7 @@ impl Platforms {
         tasks: TaskTracker,
         is_alone: bool,
     ) -> Arc<Self> {
-        let wanted = (!is_alone).then(|| both(&makings.snapshots.current().config));
+        let wanted = (!is_alone).then(|| all(&makings.snapshots.current().config));
         Arc::new(Platforms {
             makings,
             intake,
@@ -138,21 +155,28 @@ impl Platforms {
     /// Starts listening by a new channel.
     pub(super) async fn listen(self: &Arc<Self>, made: Made) {
         let platform = made.channel.abilities().platform;
-        let connected = self.connect(made);
+        let connected = self.connect(made, Without::End);
         self.connected.lock().await.insert(platform, connected);
     }
 
-    fn connect(self: &Arc<Self>, made: Made) -> Connected {
-        let stop = self.stop.child_token();
+    fn connect(self: &Arc<Self>, made: Made, without: Without) -> Connected {
+        let (stop, is_refused) = (self.stop.child_token(), Arc::<AtomicBool>::default());
         self.count(|channels| channels + 1);
         let platform = made.channel.abilities().platform;
         self.makings.pulse.begun(platform);
-        let listening = supervise(self.clone(), made.channel, stop.clone());
+        let listening = supervise(
+            self.clone(),
+            made.channel,
+            stop.clone(),
+            is_refused.clone(),
+            without,
+        );
         Connected {
             settings: made.settings,
             instructions: made.instructions,
             ended: self.tasks.spawn(listening),
             stop,
+            is_refused,
         }
     }
 
@@ -170,7 +194,7 @@ impl Platforms {
         let Some(before) = wanted.as_mut() else {
             return Vec::new();
         };
-        let now = both(&snapshot.config);
+        let now = all(&snapshot.config);
         let changed = PLATFORMS.into_iter().zip(before.iter().zip(&now));
         let renewed = changed
             .filter(|(_, (before, now))| before != now)
@@ -199,7 +223,10 @@ impl Platforms {
     ) -> Result<(), StoreError> {
         let snapshot = self.makings.snapshots.current();
         let wanted = settings(&snapshot.config, platform);
-        let known = connected.get(&platform);
+        // A platform that refused the bot may take it now, with the same settings.
+        let known = connected
+            .get(&platform)
+            .filter(|known| !known.has_refused());
         if wanted.as_ref() == known.and_then(|known| known.settings.as_ref()) {
             if let Some(known) = known {
                 known.instructions.give(&snapshot);
@@ -223,12 +250,18 @@ impl Platforms {
                 if let Err(error) = state.delivery.connect(made.channel.clone()).await {
                     tracing::error!(%platform, "messages that wait for {platform} are sent after the next start: {error}");
                 }
-                connected.insert(platform, self.connect(made));
+                connected.insert(platform, self.connect(made, Without::Wait));
             }
             None => state.delivery.disconnect(platform),
         }
         self.count(|channels| channels - 1);
         Ok(())
+    }
+}
+
+impl Connected {
+    fn has_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Relaxed)
     }
 }
 
@@ -255,7 +288,7 @@ fn replace<T: PartialEq>(before: &mut T, now: T) -> bool {
     is_new
 }
 
-fn both(config: &Config) -> [Option<Settings>; 2] {
+fn all(config: &Config) -> [Option<Settings>; 3] {
     PLATFORMS.map(|platform| settings(config, platform))
 }
 
@@ -270,6 +303,7 @@ fn settings(config: &Config, platform: Platform) -> Option<Settings> {
             let discord = config.discord.clone()?;
             Some(Settings::Discord(Box::new(discord), sessions))
         }
+        Platform::Web => config.has_web().then_some(Settings::Web),
         Platform::Local => None,
     }
 }
@@ -321,6 +355,7 @@ async fn make(
             let channel = DiscordChannel::new(discord, *sessions, deps);
             (Arc::new(channel), Instructions::Discord(told))
         }
+        Settings::Web => (Arc::new(makings.web.clone()), Instructions::None),
     };
     Ok(Made {
         channel,
@@ -357,7 +392,8 @@ fn menu(config: &Config) -> Menu {
             })
             .collect()
     };
-    let owners = config.access.owners.iter().filter_map(|owner| match owner {
+    let owners = access::owners(&config.access);
+    let owners = owners.iter().filter_map(|owner| match owner {
         PersonId::Telegram(user) => Some(*user),
         _ => None,
     });
@@ -369,7 +405,13 @@ fn menu(config: &Config) -> Menu {
 }
 
 /// Keeps a channel listening. A channel refused for good ends alone; the others go on.
-async fn supervise(platforms: Arc<Platforms>, channel: Arc<dyn Channel>, stop: CancellationToken) {
+async fn supervise(
+    platforms: Arc<Platforms>,
+    channel: Arc<dyn Channel>,
+    stop: CancellationToken,
+    is_refused: Arc<AtomicBool>,
+    without: Without,
+) {
     let platform = channel.abilities().platform;
     while !stop.is_cancelled() {
         let listened = AssertUnwindSafe(channel.listen(platforms.intake.clone(), stop.clone()))
@@ -379,6 +421,9 @@ async fn supervise(platforms: Arc<Platforms>, channel: Arc<dyn Channel>, stop: C
             Ok(Ok(())) => break,
             Ok(Err(reason)) => {
                 tracing::error!(%platform, "{platform} is off: {reason}");
+                if let Some(health) = channel.health() {
+                    health.is_deaf(reason.to_string());
+                }
                 platforms
                     .makings
                     .pulse
@@ -386,6 +431,10 @@ async fn supervise(platforms: Arc<Platforms>, channel: Arc<dyn Channel>, stop: C
                 platforms
                     .reports
                     .send_modify(|listening| listening.ended = Some(reason.to_string()));
+                is_refused.store(true, Ordering::Relaxed);
+                if without == Without::Wait {
+                    stop.cancelled().await;
+                }
                 break;
             }
             Err(_) => {

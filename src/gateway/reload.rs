@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::GatewayState;
 use super::person_pace::PersonPaces;
 use super::platforms::Platforms;
+use super::{GatewayState, owners};
 use crate::clock::now_ms;
-use crate::config::{Secrets, store};
+use crate::config::{LoadError, Secrets, WebChat, store};
 use crate::delivery::outbox::{self, Source};
-use crate::domain::{Destination, Platform};
+use crate::domain::Platform;
 use crate::home::{
     CheckedConfig, ConfigError, Home, Reload, ReloadBy, ReloadRequests, Snapshot, changed_sections,
 };
 use crate::metrics::{self, Reloaded};
+use crate::operations::ConfigText;
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::storage::StoreError;
 use crate::telemetry;
@@ -40,7 +41,7 @@ pub(super) struct Reloader {
 /// The file as it was last read.
 struct Current {
     /// None when it could not be read as TOML.
-    text: Option<toml::Table>,
+    text: Option<ConfigText>,
     /// The problem that owners were told.
     problem: Option<String>,
 }
@@ -53,9 +54,13 @@ enum Unchanged {
     #[error("{0}")]
     Store(#[from] StoreError),
     #[error(
-        "it names neither [telegram] nor [discord], and the gateway would have nothing to listen to"
+        "it switches the web chat off and names neither [telegram] nor [discord], so the gateway would have nothing to listen to"
     )]
     NoChannel,
+    #[error(
+        "it names neither [telegram] nor [discord] any more; add [web] if the web chat alone is meant"
+    )]
+    PlatformsGone,
 }
 
 impl Unchanged {
@@ -69,14 +74,33 @@ impl Unchanged {
                 }
                 (report.problems.len(), told)
             }
+            Unchanged::Config(ConfigError::Load(LoadError::Missing(_) | LoadError::Astray(_))) => {
+                (1, FILE_GONE.to_owned())
+            }
             other => (1, other.to_string()),
+        }
+    }
+
+    /// The word to the owners about `told`.
+    fn for_owners(&self, count: usize, told: &str) -> String {
+        match self {
+            Unchanged::Config(ConfigError::Problems(_)) => unchanged(count, told),
+            Unchanged::Config(ConfigError::Load(_)) | Unchanged::Store(_) => {
+                format!("The running config stays as it was. {told}")
+            }
+            Unchanged::NoChannel | Unchanged::PlatformsGone => {
+                format!("config.toml was saved, and the running config stays as it was: {told}.")
+            }
         }
     }
 }
 
+const FILE_GONE: &str =
+    "config.toml is gone. Put it back before the gateway stops, because the next start needs it.";
+
 impl Reloader {
     pub(super) fn new(state: Arc<GatewayState>, platforms: Arc<Platforms>, home: Home) -> Self {
-        let text = read(&home);
+        let text = ConfigText::read(home.path());
         state.pulse.config_read(text.clone());
         Reloader {
             state,
@@ -107,7 +131,7 @@ impl Reloader {
     /// `is_forced` reads the file also where its text is the same: secrets may have changed.
     async fn reload(&self, cause: &str, is_forced: bool, by: &ReloadBy) -> Reload {
         let mut current = self.current.lock().await;
-        let text = read(&self.home);
+        let text = ConfigText::read(self.home.path());
         if !is_forced && text.is_some() && text == current.text && current.problem.is_none() {
             return Reload::Same;
         }
@@ -115,7 +139,7 @@ impl Reloader {
         match replaced {
             Ok(renewed) => {
                 let changed = match (&current.text, &text) {
-                    (Some(before), Some(now)) => changed_sections(before, now),
+                    (Some(before), Some(now)) => changed_sections(&before.table, &now.table),
                     _ => Vec::new(),
                 };
                 let was_broken = current.problem.take().is_some();
@@ -124,6 +148,10 @@ impl Reloader {
                     text,
                     problem: None,
                 };
+                // Other comments move the lines that people are told, and change nothing else.
+                if !is_forced && !was_broken && changed.is_empty() && renewed.is_empty() {
+                    return Reload::Same;
+                }
                 match changed.join(" ") {
                     what if what.is_empty() => tracing::info!(cause, "reload"),
                     what => tracing::info!(cause, changed = %what, "reload"),
@@ -132,7 +160,7 @@ impl Reloader {
                 self.note(by, &changed).await;
                 self.state.tell_missing_keys().await;
                 for platform in &renewed {
-                    tracing::info!(%platform, "{platform} is connected again, because its settings changed");
+                    tracing::info!(%platform, "{platform} is being connected anew, because its settings changed");
                 }
                 if was_broken {
                     self.tell_owners("config.toml is fine again and counts now.")
@@ -142,10 +170,11 @@ impl Reloader {
             }
             Err(problem) => {
                 metrics::reloaded(Reloaded::Refused);
-                let (count, problem) = problem.told();
+                let (refused, (count, problem)) = (&problem, problem.told());
                 tracing::error!(cause, "the running config stays as it was:\n{problem}");
                 if current.problem.as_ref() != Some(&problem) {
-                    self.tell_owners(&unchanged(count, &problem)).await;
+                    let told = refused.for_owners(count, &problem);
+                    self.tell_owners(&told).await;
                 }
                 self.state.pulse.config_problem(&problem);
                 current.problem = Some(problem.clone());
@@ -157,15 +186,15 @@ impl Reloader {
     /// A file that is still being written gets a second look before its problem counts.
     async fn replace_settled(
         &self,
-        text: Option<toml::Table>,
+        text: Option<ConfigText>,
         is_forced: bool,
-    ) -> (Result<Vec<Platform>, Unchanged>, Option<toml::Table>) {
+    ) -> (Result<Vec<Platform>, Unchanged>, Option<ConfigText>) {
         let replaced = self.replace().await;
         if is_forced || replaced.is_ok() {
             return (replaced, text);
         }
         tokio::time::sleep(STILL_WRITTEN).await;
-        match read(&self.home) {
+        match ConfigText::read(self.home.path()) {
             now if now == text => (replaced, text),
             now => (self.replace().await, now),
         }
@@ -187,8 +216,13 @@ impl Reloader {
         let (checked, _lock) = tokio::task::spawn_blocking(load)
             .await
             .expect("reading a config does not panic")?;
-        if !is_alone && checked.config.telegram.is_none() && checked.config.discord.is_none() {
+        if !is_alone && !checked.config.has_channel() {
             return Err(Unchanged::NoChannel);
+        }
+        // An emptied file, more likely than a wish.
+        let running = self.state.services.snapshots.current();
+        if running.config.has_platform() && checked.config.web == WebChat::Implied {
+            return Err(Unchanged::PlatformsGone);
         }
         let services = &self.state.services;
         let (registry, _) = checked.registry(&self.home, &services.db).await?;
@@ -202,8 +236,7 @@ impl Reloader {
                 .paces
                 .send_replace(Arc::new(PersonPaces::new(&access.limits)));
         }
-        let owners = access.owners.iter().filter_map(Destination::owner);
-        self.state.delivery.set_owners(owners.collect());
+        self.state.delivery.set_owners(owners(&next.config));
         // A terminal that has the gateway for itself shows its own lines only.
         if !self.state.terminals.are_of_a_chat() {
             telemetry::follow(self.home.path(), &next.config.log);
@@ -248,11 +281,6 @@ impl Reloader {
             Err(error) => tracing::warn!("the owners are not told about the config: {error}"),
         }
     }
-}
-
-fn read(home: &Home) -> Option<toml::Table> {
-    let text = std::fs::read_to_string(home.path().join("config.toml")).ok()?;
-    text.parse().ok()
 }
 
 /// The first problems are enough for a chat, each one whole.

@@ -3,35 +3,54 @@
 
 use rusqlite::Connection;
 
-use super::GatewayState;
 use super::decide::Received;
 use super::inbound::{give_up, look_at};
 use super::replies;
+use super::terminals;
+use super::{GatewayState, or_go_on};
 use crate::answering::Told;
+use crate::delivery::Delivery;
+use crate::domain::SessionKey;
 use crate::lanes::Arrived;
 use crate::records::inbox::{self, Accepted, Closing, Waiting};
-use crate::storage::{Next, Patience, StoreError};
+use crate::storage::{Db, Next, Patience, StoreError};
 
 /// Rows of an earlier process are taken up in portions of this many.
 const PORTION: u32 = 500;
 
-/// Resumes sending, then handles the rows of an earlier process, oldest first.
-pub(super) async fn take_up(state: &GatewayState) {
-    let resume = || state.delivery.resume();
-    if let Read::Stopping = insistently(state, "sending what is left", resume).await {
-        return;
+/// Work that an earlier process left, looked up before this process has work of its own. A job that is
+/// due at the start would else be taken for a message from before, and be answered twice.
+#[derive(Default)]
+pub(super) struct Left {
+    /// Places with rows to send.
+    open: Vec<(SessionKey, usize)>,
+    /// The last message from before. Resumed turns put newer rows into lanes by themselves.
+    newest: i64,
+}
+
+impl Left {
+    pub(super) async fn look_up(db: &Db, delivery: &Delivery) -> Result<Self, StoreError> {
+        let (open, newest) = tokio::join!(delivery.reopen(), db.read(inbox::newest));
+        Ok(Left {
+            open: or_go_on("messages that were not sent", open)?,
+            newest: or_go_on("messages from before", newest)?,
+        })
     }
-    // The end of the replay: resumed turns put newer rows into lanes by themselves.
-    let newest = || state.services.db.read(inbox::newest);
-    let Read::Done(until) = insistently(state, "looking for messages from before", newest).await
-    else {
-        return;
-    };
+}
+
+/// Resumes sending, then handles the rows of an earlier process, oldest first.
+pub(super) async fn take_up(state: &GatewayState, left: Left) {
+    let Left { open, newest } = left;
+    for (place, rows) in open {
+        if state.delivery.reaches(&place) {
+            state.delivery.submit(&place, rows);
+        }
+    }
     let mut after = 0;
     loop {
         let portion = || {
             let read =
-                move |connection: &Connection| inbox::waiting(connection, after, until, PORTION);
+                move |connection: &Connection| inbox::waiting(connection, after, newest, PORTION);
             state.services.db.read(read)
         };
         let Read::Done(waiting) =
@@ -41,7 +60,10 @@ pub(super) async fn take_up(state: &GatewayState) {
         };
         let Some(last) = waiting.last() else { return };
         after = last.id;
-        tracing::info!("{} messages wait from before", waiting.len());
+        match waiting.len() {
+            1 => tracing::info!("1 message waits from before"),
+            count => tracing::info!("{count} messages wait from before"),
+        }
         for row in waiting {
             take_up_row(state, row).await;
         }
@@ -72,7 +94,12 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
         Ok(inbound) if inbound.extras.internal.is_some() => {
             take_up_internal(state, Accepted::new(id, inbound)).await;
         }
+        Ok(inbound) if terminals::is_question(&inbound) => {
+            let close = || replies::close(state, id, Closing::Done, "nobody waits for the answer");
+            insistently(state, "closing a question of before", close).await;
+        }
         Ok(inbound) if state.delivery.reaches(&inbound.origin.key) => {
+            state.terminals.take_up(&inbound).await;
             let (accepted, guard) = (Accepted::new(id, inbound), state.work.token());
             look_at(state, Received::new(accepted, Arrived::Before, guard)).await;
         }

@@ -1,18 +1,23 @@
 //! Replies of the gateway itself, written in a transaction with their cause: the closed inbox row,
 //! a pin, a code.
 
+use std::sync::Arc;
+
 use rusqlite::Transaction;
 
 use super::GatewayState;
 use crate::answering::broken;
 use crate::channels::Text;
 use crate::clock::now_ms;
-use crate::commands::Outcome;
+use crate::commands::{Effect, Outcome};
 use crate::console::{self, Person};
 use crate::delivery::outbox::Source;
 use crate::delivery::{Kind, outbox};
 use crate::domain::{Destination, Inbound, MessageId, SessionKey};
+use crate::fail_points::{self, Write};
+use crate::records::guest_notices;
 use crate::records::inbox::{self, Accepted, Closing};
+use crate::records::speakers;
 use crate::routing::{Pin, pins};
 use crate::storage::StoreError;
 
@@ -34,7 +39,10 @@ pub(super) async fn close(
     state
         .services
         .db
-        .write(move |tx| inbox::close(tx, id, closing, outcome, now_ms()))
+        .write(move |tx| {
+            fail_points::writes(Write::InboxClosed);
+            inbox::close(tx, id, closing, outcome, now_ms())
+        })
         .await
 }
 
@@ -69,20 +77,20 @@ pub(super) async fn carry_out(
     accepted: &Accepted,
     outcome: Outcome,
 ) -> Result<(), StoreError> {
-    let (id, inbound, effect) = (accepted.id, accepted.inbound.clone(), outcome.effect);
-    let (changes_pin, changes_model) = (effect.changes_pin(), effect.changes_model());
-    let (retried, called_off) = (effect.retried(), effect.called_off());
-    let (forgets, decides, releases) = (effect.forgets(), effect.decides(), effect.releases());
-    let put_out = effect
-        .put_out()
-        .map(|(person, name)| Person::new(name, person));
-    let (steered, is_timed) = (effect.steered(), effect.ends_by_itself());
+    let (id, inbound) = (accepted.id, accepted.inbound.clone());
+    let effect = Arc::new(outcome.effect);
+    let written = effect.clone();
     let write = move |tx: &Transaction<'_>, now| {
-        effect.write(tx, &inbound, now)?;
+        fail_points::writes(Write::CommandEffect);
+        // People who only ever write commands are known by name too.
+        let person = inbound.origin.person.to_string();
+        speakers::heard(tx, &person, &inbound.person_name, now)?;
+        written.write(tx, &inbound, now)?;
         inbox::close(tx, id, Closing::Done, "command", now)
     };
     let text = Text {
         choices: &outcome.choices,
+        app: outcome.app.as_ref(),
         ..Text::plain(&outcome.reply)
     };
     match &accepted.inbound.extras.pressed {
@@ -90,76 +98,72 @@ pub(super) async fn carry_out(
             say_in_place(state, &accepted.inbound, pressed, &text, write).await?;
         }
         _ => {
-            say(
-                state,
-                &accepted.inbound,
-                Kind::Command,
-                &text,
-                Some(id),
-                write,
-            )
-            .await?;
+            let saying = Saying {
+                kind: Kind::Command,
+                text: &text,
+                id: Some(id),
+                about_guest: outcome.code,
+            };
+            say_about(state, &accepted.inbound, saying, write).await?;
         }
     }
     if accepted.inbound.extras.pressed.is_some() {
         state.delivery.taken(&accepted.inbound).await;
     }
-    if let Some(put_out) = put_out {
-        let by = Person::of(&accepted.inbound);
-        console::decided(&put_out, console::Decision::TakenBack, Some(&by));
+    spread(state, &accepted.inbound, &effect).await;
+    Ok(())
+}
+
+/// Everybody who has to know hears of an effect that is on disk.
+async fn spread(state: &GatewayState, inbound: &Inbound, effect: &Effect) {
+    let (sessions, place) = (&state.services.sessions, &inbound.origin.key);
+    if let Some((person, name)) = effect.put_out() {
+        let (who, by) = (Person::new(name, person), Person::of(inbound));
+        console::decided(&who, console::Decision::TakenBack, Some(&by));
     }
-    if decides {
+    if effect.decides() {
         state.guests.decided(state.work.token());
     }
-    if changes_pin {
-        state.pins.changed(&accepted.inbound.origin.key);
-        state.services.sessions.agent_changed();
+    if effect.changes_pin() {
+        state.pins.changed(place);
+        sessions.agent_changed();
     }
-    if is_timed {
+    if effect.changes_jobs() {
+        sessions.alarm().changed();
+    }
+    if effect.ends_by_itself() {
         state.pin_ends.look_again();
     }
-    if let Some((steering, agent)) = steered {
-        state.steered(steering, agent, &accepted.inbound);
+    if let Some((steering, agent)) = effect.steered() {
+        state.steered(steering, agent, inbound);
     }
-    state
-        .services
-        .sessions
-        .halt(&accepted.inbound.origin, &called_off);
-    if changes_model {
-        state
-            .services
-            .sessions
-            .model_changed(&accepted.inbound.origin.key);
+    sessions.halt(&inbound.origin, &effect.called_off());
+    if effect.changes_model() {
+        sessions.model_changed(place);
     }
-    retried
-        .iter()
-        .for_each(|(place, rows)| state.delivery.submit(place, *rows));
-    if releases {
-        let place = &accepted.inbound.origin.key;
+    for (place, rows) in effect.retried() {
+        state.delivery.submit(&place, rows);
+    }
+    if effect.releases() {
         state.delivery.send_waiting(place).await;
     }
-    if forgets {
+    if effect.forgets() {
         state.removals.note();
     }
-    Ok(())
 }
 
 pub(super) async fn tell_unbound(
     state: &GatewayState,
     accepted: &Accepted,
+    is_owner: bool,
 ) -> Result<(), StoreError> {
     let closed = Closed {
         kind: Kind::Notice,
         closing: Closing::Refused,
-        outcome: "place is not bound",
+        outcome: inbox::UNBOUND,
     };
-    reply(
-        state,
-        accepted,
-        &unbound(&accepted.inbound.origin.key),
-        closed,
-    )
-    .await
+    let text = unbound(&accepted.inbound.origin.key, is_owner);
+    reply(state, accepted, &text, closed).await
 }
 
 /// Ends a message not meant for the bot without a reply. Where the platform waits for a reply, the
@@ -297,6 +301,40 @@ async fn say<W>(
 where
     W: FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()> + Send + 'static,
 {
+    let saying = Saying {
+        kind,
+        text,
+        id,
+        about_guest: None,
+    };
+    say_about(state, inbound, saying, write).await
+}
+
+/// A text with its circumstances.
+struct Saying<'a> {
+    kind: Kind,
+    text: &'a Text<'a>,
+    /// The inbox row of the answered message.
+    id: Option<i64>,
+    /// The code of the guest that the text is about. The text is changed once somebody decides.
+    about_guest: Option<String>,
+}
+
+async fn say_about<W>(
+    state: &GatewayState,
+    inbound: &Inbound,
+    saying: Saying<'_>,
+    write: W,
+) -> Result<(), StoreError>
+where
+    W: FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()> + Send + 'static,
+{
+    let Saying {
+        kind,
+        text,
+        id,
+        about_guest,
+    } = saying;
     // A text without an inbox row is not the answer, so the reply handle is left for the answer.
     let destination = if id.is_some() {
         Destination::of(inbound)
@@ -308,7 +346,11 @@ where
     let all = move |tx: &Transaction<'_>| {
         let now = now_ms();
         write(tx, now)?;
-        outbox::insert(tx, &rows, Source::of(id), now)
+        let rows = outbox::insert_numbered(tx, &rows, Source::of(id), now)?;
+        match &about_guest {
+            Some(code) => guest_notices::note(tx, Some(code.as_str()), &rows, 0, now),
+            None => Ok(()),
+        }
     };
     state.services.db.write(all).await?;
     state.delivery.submit(destination.place(), count);
@@ -353,17 +395,20 @@ const LANE_FULL: &str =
     "Too many messages are waiting here already. Please send yours again later.";
 
 const NOT_HERE: &str =
-    "I don't answer here. An owner can open this place with `/agent`, or bind it in config.toml.";
+    "I don't answer here. An owner can open this place with `/bind` and an agent's name.";
 const NOT_WITH_YOU: &str = "I only talk to people my owner has let in.";
 
-fn unbound(place: &SessionKey) -> String {
+/// Only owners can bind a place; admins can open it with `/agent`.
+fn unbound(place: &SessionKey, is_owner: bool) -> String {
     match place.whole_group().filter(|_| !place.is_shared()) {
+        Some(_) if !is_owner => "Nobody answers in this group yet. `/agent` with an agent's name opens it for you alone; an owner can open it for everybody with `/bind`.".to_owned(),
+        None if !is_owner => "Nobody answers here yet. `/agent` with an agent's name opens this place; an owner can open it for good with `/bind`.".to_owned(),
         Some(group) => format!(
-            "Nobody answers in this group yet. A binding for `{group}` in config.toml opens it for everybody; `/agent` with an agent's name opens it for you alone."
+            "Nobody answers in this group yet. `/bind` with an agent's name opens it for everybody (`{group}` in config.toml), `/agent` with one for you alone."
         ),
         None => {
             format!(
-                "Nobody answers here yet. `/agent` with an agent's name opens this place; a binding for `{place}` in config.toml does it too."
+                "Nobody answers here yet. `/agent` with an agent's name opens this place; `/bind` with one does it for good (`{place}` in config.toml)."
             )
         }
     }

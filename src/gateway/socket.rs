@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use super::{GatewayState, terminals};
 use crate::doctor::{self, Depth};
 use crate::operations::socket::{self, Socket};
-use crate::operations::terminal::FromTerminal;
+use crate::operations::terminal::{FromTerminal, Visitor};
 use crate::operations::wire::{self, Answered, Asked, FrameError, Greeting};
 use crate::operations::{self, Event, Refusal, Reply, Request, Subject};
 use crate::records::audit::Actor;
@@ -39,6 +39,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The time between two events of [`Subject::Status`].
 const PULSE: Duration = Duration::from_secs(1);
 
+const TOO_MANY: &str = "too many requests at once";
+const STOPPING: &str = "the gateway is stopping";
 const BROKEN: &str = "something broke while this was done; the log of the gateway says what";
 
 /// Without a socket the gateway works, and only its operator's verbs do not reach it.
@@ -79,7 +81,7 @@ async fn serve(state: Arc<GatewayState>, socket: Socket, tasks: TaskTracker) {
                     gone: CancellationToken::new(),
                     _place: place,
                 };
-                tasks.spawn(client.talk(stream));
+                state.clients.spawn(client.talk(stream));
             }
             Err(_) => turn_away(&stream),
         }
@@ -162,7 +164,9 @@ impl Client {
     ) -> Result<(), FrameError> {
         let room = Arc::new(Semaphore::new(MOST_OPEN));
         let mut open: HashMap<u64, CancellationToken> = HashMap::new();
-        while let Some(asked) = self.next(&mut from, &room).await? {
+        // A terminal is shown the last answers of a gateway that stops.
+        let mut end = self.state.stop.clone();
+        while let Some(asked) = self.next(&mut from, &room, &end).await? {
             open.retain(|_, stream| !stream.is_cancelled());
             match asked {
                 Asked::Stop { id } => {
@@ -171,11 +175,14 @@ impl Client {
                     }
                 }
                 Asked::Ask { id, request } => {
-                    let Ok(permit) = room.clone().try_acquire_owned() else {
-                        let refusal = Refusal::failed("too many requests at once");
-                        let refused = Answered::Refused { id, refusal };
-                        drop(frames.send(refused).await);
-                        continue;
+                    let permit = match room.clone().try_acquire_owned() {
+                        Ok(permit) if !self.state.stop.is_cancelled() => permit,
+                        refused => {
+                            let why = refused.map_or(TOO_MANY, |_| STOPPING);
+                            let refusal = Refusal::failed(why);
+                            drop(frames.send(Answered::Refused { id, refusal }).await);
+                            continue;
+                        }
                     };
                     let order = Order {
                         id,
@@ -190,11 +197,20 @@ impl Client {
                         Request::Doctor => {
                             self.tasks.spawn(order.for_doctor(self.state.clone()));
                         }
-                        Request::Watch(subject) => {
+                        Request::Watch(Subject::Terminal(visitor)) => {
                             let stream = streams.child_token();
                             open.insert(id, stream.clone());
-                            self.tasks
-                                .spawn(order.stream(self.state.clone(), subject, stream));
+                            end = stream.clone();
+                            self.state.clients.spawn(order.visit(
+                                self.state.clone(),
+                                visitor,
+                                stream,
+                            ));
+                        }
+                        Request::Watch(Subject::Status) => {
+                            let stream = streams.child_token();
+                            open.insert(id, stream.clone());
+                            self.tasks.spawn(order.stream(self.state.clone(), stream));
                         }
                         request => {
                             let (state, actor) = (self.state.clone(), self.actor.clone());
@@ -207,18 +223,19 @@ impl Client {
         Ok(())
     }
 
-    /// The next frame. None when the client or the gateway has no more to say.
+    /// The next frame. None when the client has no more to say, or at the end.
     async fn next(
         &self,
         from: &mut BufReader<tokio::net::unix::OwnedReadHalf>,
         room: &Semaphore,
+        end: &CancellationToken,
     ) -> Result<Option<Asked>, FrameError> {
         let reading = wire::read(from, wire::MOST_ASKED_BYTES);
         tokio::pin!(reading);
         loop {
             tokio::select! {
                 read = &mut reading => return read,
-                () = self.state.stop.cancelled() => return Ok(None),
+                () = end.cancelled() => return Ok(None),
                 () = self.gone.cancelled() => return Ok(None),
                 () = tokio::time::sleep(IDLE) => {
                     if room.available_permits() == MOST_OPEN {
@@ -275,28 +292,17 @@ impl Order {
         drop(self.frames.send(answered).await);
     }
 
-    /// Sends events until the client or the gateway stops.
-    async fn stream(self, state: Arc<GatewayState>, subject: Subject, ended: CancellationToken) {
+    /// Tells of the gateway until the client or the gateway stops.
+    async fn stream(self, state: Arc<GatewayState>, ended: CancellationToken) {
         let events = async {
-            match subject {
-                Subject::Status => loop {
-                    let Ok(status) = operations::status(&state.operations).await else {
-                        return;
-                    };
-                    if self.event(Event::Status(Box::new(status))).await.is_err() {
-                        return;
-                    }
-                    tokio::time::sleep(PULSE).await;
-                },
-                Subject::Terminal(visitor) => {
-                    if let Err(refusal) = terminals::serve(&state, visitor, &self).await {
-                        let refused = Answered::Refused {
-                            id: self.id,
-                            refusal,
-                        };
-                        drop(self.frames.send(refused).await);
-                    }
+            loop {
+                let Ok(status) = operations::status(&state.operations).await else {
+                    return;
+                };
+                if self.event(Event::Status(Box::new(status))).await.is_err() {
+                    return;
                 }
+                tokio::time::sleep(PULSE).await;
             }
         };
         tokio::select! {
@@ -304,6 +310,29 @@ impl Order {
             () = ended.cancelled() => {}
             () = state.stop.cancelled() => {}
         }
+        self.end(&ended).await;
+    }
+
+    /// Serves a terminal until it leaves, or the gateway has written its last answer.
+    async fn visit(self, state: Arc<GatewayState>, visitor: Visitor, ended: CancellationToken) {
+        let serving = async {
+            if let Err(refusal) = terminals::serve(&state, visitor, &self).await {
+                let refused = Answered::Refused {
+                    id: self.id,
+                    refusal,
+                };
+                drop(self.frames.send(refused).await);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = serving => {}
+            () = ended.cancelled() => {}
+        }
+        self.end(&ended).await;
+    }
+
+    async fn end(self, ended: &CancellationToken) {
         ended.cancel();
         drop(self.frames.send(Answered::End { id: self.id }).await);
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rusqlite::Transaction;
 
 use super::GatewayState;
+use super::barred;
 use super::deletions::{self, Deleted, Deletions};
 use super::group_migration::{self, Move};
 use super::topics::{self, OpenPlaces, Rows};
@@ -43,6 +44,7 @@ pub(super) type Moved = Arc<Move>;
 
 pub(super) async fn store(state: &Arc<GatewayState>, batch: Batch) -> Result<Taken, StoreError> {
     let moves = group_migration::among(state, &batch.arrivals).await;
+    let barred = barred::among(&batch.arrivals);
     let snapshot = state.services.snapshots.current();
     let arrivals = topics::bind_by_name(&snapshot, batch.arrivals);
     let open = topics::open_places(state, &snapshot, &arrivals).await?;
@@ -55,7 +57,7 @@ pub(super) async fn store(state: &Arc<GatewayState>, batch: Batch) -> Result<Tak
         config: snapshot.config.clone(),
     });
     let (whole, db) = (batch.clone(), &state.services.db);
-    match db.write(move |tx| whole.write(tx)).await {
+    let stored = match db.write(move |tx| whole.write(tx)).await {
         Err(error) if error.remedy() == Remedy::GiveUp => {
             tracing::warn!("a batch of messages is stored one by one: {error}");
             let state = state.clone();
@@ -63,7 +65,13 @@ pub(super) async fn store(state: &Arc<GatewayState>, batch: Batch) -> Result<Tak
                 .await
         }
         stored => stored,
+    };
+    if stored.is_ok() {
+        for (group, reason) in &barred {
+            barred::tell(state, group, reason).await;
+        }
     }
+    stored
 }
 
 /// The arrivals of a batch by their kinds.

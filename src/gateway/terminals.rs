@@ -10,14 +10,18 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use super::at_the_terminal::{self, is_in_room};
 use super::socket::Order;
-use super::{GatewayState, at_the_terminal};
+use super::{Gateway, GatewayState};
 use crate::access::Standing;
-use crate::channels::local::{self, LocalChannel, Terminal, Voice};
+use crate::channels::local::{self, Audience, LocalChannel, Shown, Terminal, Voice};
 use crate::channels::{Channel, Intake};
+use crate::commands::{self, Parsed};
 use crate::delivery::outbox;
-use crate::domain::{AgentId, MessageId, Origin, Platform, SessionKey, nearest};
-use crate::operations::terminal::{FromTerminal, PlaceWish, Scene, ToTerminal, Visitor};
+use crate::domain::{AgentId, Inbound, MessageId, Origin, Platform, SessionKey, nearest};
+use crate::operations::terminal::{
+    FromTerminal, PlaceWish, QUESTIONS, Scene, ToTerminal, TurnReport, Visitor,
+};
 use crate::operations::{Event, Refusal};
 use crate::records::inbox;
 use crate::routing::Visit;
@@ -26,6 +30,10 @@ use crate::storage::StoreError;
 
 /// How often open lines are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(40);
+/// The same for the only line of a process, which ends with its answer.
+const LOOK_OFTEN: Duration = Duration::from_millis(10);
+/// Looks at the lines that are open when the gateway has written its last answer.
+const LAST_LOOKS: u32 = 50;
 /// Lines that are in the inbox and not counted yet. When full, the visitor waits.
 const QUEUE: usize = 64;
 
@@ -87,6 +95,18 @@ impl Terminals {
         self.is_chat
     }
 
+    /// Whether the gateway is there for a single question, and leaves messages from before to others.
+    pub(super) fn are_of_a_question(&self) -> bool {
+        self.channel.is_for_a_question()
+    }
+
+    /// Tells a person of a line from before whose turn comes now.
+    pub(super) async fn take_up(&self, line: &Inbound) {
+        if is_talk(line) {
+            self.channel.take_up(line).await;
+        }
+    }
+
     pub(super) fn are_there(&self) -> bool {
         !self.present().is_empty()
     }
@@ -103,10 +123,14 @@ impl Terminals {
         said: mpsc::Sender<Said>,
     ) -> Result<(SessionKey, Terminal), Refusal> {
         let mut present = self.present();
+        // The `parlor ask` that has this gateway is no visitor, and has the first of these places.
+        let has_host = |place: &SessionKey| {
+            self.are_of_a_question() && matches!(place, SessionKey::Local { topic: None, .. })
+        };
         let is_free = |place: &SessionKey| {
             let mut others = present.values();
             matches!(visitor.place, PlaceWish::This(_))
-                || others.all(|other| other.home_place != *place)
+                || (!has_host(place) && others.all(|other| other.home_place != *place))
         };
         let choices = visitor.place.choices();
         let place = choices.and_then(|mut choices| choices.find(is_free));
@@ -114,7 +138,7 @@ impl Terminals {
         let SessionKey::Local { room, .. } = &place else {
             return Err(Refusal::wrong_use("a terminal talks in places of its own"));
         };
-        let terminal = self.channel.open(Some(room.clone()));
+        let terminal = self.channel.open(Some(room.clone()), visitor.audience);
         let newcomer = Present {
             voice: terminal.voice.clone(),
             home_place: place.clone(),
@@ -160,7 +184,7 @@ pub(super) async fn listen(channel: Arc<dyn Channel>, intake: Intake, stop: Canc
 
 /// Serves a visitor until the visitor leaves.
 pub(super) async fn serve(
-    state: &GatewayState,
+    state: &Arc<GatewayState>,
     visitor: Visitor,
     order: &Order,
 ) -> Result<(), Refusal> {
@@ -169,7 +193,7 @@ pub(super) async fn serve(
         Some(word) => Some(known_agent(state, &visitor.place, word)?),
         None => None,
     };
-    let client = visitor.client.clone();
+    let (client, audience) = (visitor.client.clone(), visitor.audience);
     let (said, mut lines) = mpsc::channel(QUEUE);
     let (place, mut terminal) = terminals.seat(visitor, agent, said)?;
     let _leaving = Leaving {
@@ -178,12 +202,24 @@ pub(super) async fn serve(
         client: client.clone(),
     };
     let is_chat = terminals.is_chat;
-    if !tell(order, Scene::Seated { place, is_chat }).await {
+    let seated = Scene::Seated {
+        place: place.clone(),
+        is_chat,
+    };
+    if !tell(order, seated).await {
         return Ok(());
+    }
+    if audience == Audience::Person {
+        tell_of_lines_from_before(state, &place, order).await?;
     }
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut open, mut count) = (Vec::new(), 0);
+    let mut open = Open {
+        state,
+        lines: Vec::new(),
+        count: 0,
+        ends_with_visitor: audience == Audience::Question,
+    };
     loop {
         tokio::select! {
             biased;
@@ -193,22 +229,120 @@ pub(super) async fn serve(
                 }
             }
             Some(said) = lines.recv() => {
-                open.push(said);
-                count += 1;
+                open.lines.push(said);
+                open.count += 1;
             }
-            _ = looks.tick(), if !open.is_empty() => {
-                // Lines that cannot be looked at now are looked at again.
-                if !are_answered(state, &open).await.unwrap_or(false) {
-                    continue;
-                }
-                open.clear();
-                while let Ok(shown) = terminal.screen.try_recv() {
-                    tell(order, Scene::Shown(shown)).await;
-                }
-                tell(order, Scene::Rest { lines: count }).await;
+            _ = looks.tick(), if !open.lines.is_empty() => open.look(order, &mut terminal).await,
+            () = state.hang_up.cancelled() => {
+                // Everything that could be answered is answered.
+                open.last_looks(order, &mut terminal).await;
+                return Ok(());
             }
         }
     }
+}
+
+/// The lines of a visitor that are not answered yet.
+struct Open<'a> {
+    state: &'a Arc<GatewayState>,
+    lines: Vec<Said>,
+    /// All lines so far.
+    count: u64,
+    /// Nobody waits for the answers when the visitor is gone.
+    ends_with_visitor: bool,
+}
+
+impl Open<'_> {
+    /// Tells the visitor when all is answered. Lines that cannot be looked at now are looked at
+    /// again.
+    async fn look(&mut self, order: &Order, terminal: &mut Terminal) {
+        let is_answered = are_answered(self.state, &self.lines).await;
+        while let Ok(shown) = terminal.screen.try_recv() {
+            tell(order, Scene::Shown(shown)).await;
+        }
+        if self.lines.is_empty() || !is_answered.unwrap_or(false) {
+            return;
+        }
+        let lines = std::mem::take(&mut self.lines);
+        let turns = self.turns(&lines).await;
+        let rest = Scene::Rest {
+            lines: self.count,
+            turns,
+        };
+        tell(order, rest).await;
+    }
+
+    /// The lane of an answered line is free a moment after its answer is sent.
+    async fn last_looks(&mut self, order: &Order, terminal: &mut Terminal) {
+        for _ in 0..LAST_LOOKS {
+            self.look(order, terminal).await;
+            if self.lines.is_empty() {
+                return;
+            }
+            tokio::time::sleep(LOOK_OFTEN).await;
+        }
+    }
+
+    /// Turns that cannot be looked at now are asked for by the visitor.
+    async fn turns(&self, lines: &[Said]) -> Vec<(MessageId, TurnReport)> {
+        let mut turns = Vec::new();
+        for line in lines {
+            if let Ok(Some(turn)) = self.state.turn_of(&line.message).await {
+                turns.push((line.message.clone(), turn));
+            }
+        }
+        turns
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.ends_with_visitor || self.lines.is_empty() {
+            return;
+        }
+        let lines: Vec<MessageId> = self.lines.drain(..).map(|line| line.message).collect();
+        let state = self.state.clone();
+        self.state.clients.spawn(async move {
+            if let Err(error) = state.cancel(&lines).await {
+                tracing::warn!("a question that nobody waits for was not cancelled: {error}");
+            }
+        });
+    }
+}
+
+/// Tells a visitor of the lines of earlier visitors that are not answered yet.
+async fn tell_of_lines_from_before(
+    state: &GatewayState,
+    here: &SessionKey,
+    order: &Order,
+) -> Result<(), Refusal> {
+    let read = |connection: &Connection| inbox::waiting(connection, 0, i64::MAX, MOST_FROM_BEFORE);
+    let waiting = state.services.db.read(read).await?;
+    let lines = waiting.into_iter().filter_map(|row| row.inbound.ok());
+    let channel = &state.terminals.channel;
+    for line in lines.filter(|line| is_talk(line) && is_in_room(&line.origin.key, here)) {
+        if channel.is_asked_here(&line.message) {
+            continue;
+        }
+        let taken_up = Shown::TakenUp {
+            place: line.origin.key,
+            text: line.text,
+        };
+        tell(order, Scene::Shown(taken_up)).await;
+    }
+    Ok(())
+}
+
+/// Waiting messages that are looked at for a visitor.
+const MOST_FROM_BEFORE: u32 = 500;
+
+fn is_talk(line: &Inbound) -> bool {
+    line.extras.internal.is_none() && commands::parse(&line.text) == Parsed::Talk
+}
+
+/// Whether a line was a question of `parlor ask` without a topic.
+pub(super) fn is_question(line: &Inbound) -> bool {
+    matches!(&line.origin.key, SessionKey::Local { room, .. } if room.as_str() == QUESTIONS)
 }
 
 /// False when nobody reads any more.
@@ -227,6 +361,20 @@ impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         for place in self.terminals.leave(&self.client) {
             self.state.pins.changed(&place);
+        }
+    }
+}
+
+impl Gateway {
+    /// Returns when a line is answered, and nothing waits to be sent to its place.
+    pub(crate) async fn answered_line(&self, place: &SessionKey, line: &MessageId) {
+        let lines = [Said {
+            place: place.clone(),
+            message: line.clone(),
+        }];
+        // A line that cannot be looked at now is looked at again.
+        while !are_answered(&self.state, &lines).await.unwrap_or(false) {
+            tokio::time::sleep(LOOK_OFTEN).await;
         }
     }
 }
@@ -271,6 +419,10 @@ pub(super) async fn answer(
         FromTerminal::Topics { place } => ToTerminal::Topics(state.topics(&place).await?),
         FromTerminal::Agents => ToTerminal::Agents(state.agent_ids()),
         FromTerminal::Turn { message } => ToTerminal::Turn(state.turn_of(&message).await?),
+        FromTerminal::Cancel { message } => {
+            state.cancel(&[message]).await?;
+            ToTerminal::Cancelled
+        }
     })
 }
 
@@ -299,11 +451,20 @@ async fn say(
         return Err(Refusal::failed("this terminal is not connected"));
     };
     if !voice.say(place.clone(), message.clone(), text).await {
-        return Err(Refusal::failed("the gateway takes no more messages"));
+        return Err(takes_no_more(state));
     }
     // A visitor who has left waits for no answer.
     drop(said.send(Said { place, message }).await);
     Ok(ToTerminal::Said)
+}
+
+/// A line that is not in the inbox, with the trouble of the store.
+fn takes_no_more(state: &GatewayState) -> Refusal {
+    let told = "the gateway takes no more messages";
+    Refusal::failed(match state.services.db.trouble() {
+        Some(trouble) => format!("{told}: {trouble}"),
+        None => told.to_owned(),
+    })
 }
 
 /// A person must not be answered by another agent than asked for.

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::GatewayState;
 use super::watched_folders::{Changed, WatchedFolders};
+use crate::agents::{has_seed, is_seed};
 use crate::home::ReloadHandle;
 
 /// The silence after which a save counts as finished.
@@ -112,8 +113,10 @@ async fn look_at(
     let within = paths.iter().flat_map(|path| new_files(home, path));
     let paths_within: BTreeSet<PathBuf> = paths.iter().cloned().chain(within).collect();
     for path in paths_within {
+        let is_first = !known.0.contains_key(&path) && is_first_file(&path);
         if let Some(saved) = saved(home, &path)
             && known.has_changed(&path)
+            && !is_first
         {
             match saved.agent {
                 Some(agent) => {
@@ -166,6 +169,14 @@ impl Contents {
             Err(_) => self.0.remove(path).is_some(),
         }
     }
+}
+
+/// Whether the gateway wrote the file for a new agent, and nobody saved it. No other file is opened
+/// here: closing the database would give up SQLite's locks on it, and those of this whole process.
+fn is_first_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.filter(|name| has_seed(name));
+    name.is_some_and(|name| std::fs::read(path).is_ok_and(|bytes| is_seed(name, &bytes)))
 }
 
 /// The files of a folder that was not watched before its first file was saved.

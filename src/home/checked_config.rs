@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use super::folder::Home;
 use super::registry::registry;
+use super::route_tests;
 use crate::access::grants;
 use crate::agents::files::outside;
 use crate::agents::{AgentRows, Registry, check_personalities, skills};
-use crate::config::{self, Access, Config, Draft, LoadError, People, Report, Secrets};
+use crate::config::{
+    self, Access, Config, Draft, Fault, LoadError, People, Problem, Report, Secrets, Source,
+};
 use crate::routing::Table;
 use crate::storage::{Db, StoreError};
 use crate::tools::{self, policy};
@@ -30,7 +33,12 @@ pub enum ConfigError {
 
 impl CheckedConfig {
     pub fn load(home: &Home, secrets: Secrets) -> Result<Self, ConfigError> {
-        let draft = config::load(home.path(), secrets)?;
+        Ok(Self::of(config::read_home(home.path())?, home, secrets)?)
+    }
+
+    /// Checks a text, which may differ from the file's.
+    pub(crate) fn of(source: Source, home: &Home, secrets: Secrets) -> Result<Self, Report> {
+        let draft = config::draft(source, home.path(), secrets);
         let (config, table) = check(draft, home.path())?;
         Ok(CheckedConfig {
             config: Arc::new(config),
@@ -38,7 +46,7 @@ impl CheckedConfig {
         })
     }
 
-    /// The same with the ids and roles that owners have granted while the gateway ran.
+    /// This config with the ids and roles granted by owners while the gateway ran.
     pub async fn with_grants(self, db: &Db) -> Result<Self, StoreError> {
         let people = self.config.access.people.clone();
         let people = db
@@ -72,6 +80,14 @@ pub(super) fn with_people(config: &Config, people: People) -> Config {
 /// Checks a draft from every side: routing, skills, shared folders, personalities, tools.
 pub fn check(mut draft: Draft, home: &Path) -> Result<(Config, Table), Report> {
     let (table, problems) = Table::build(&draft.config);
+    // Rules with a problem give other answers than the operator means.
+    let is_secret =
+        |problem: &Problem| matches!(problem.fault, Fault::MissingSecret | Fault::BadSecret);
+    if draft.problems.iter().all(is_secret) && problems.is_empty() {
+        draft
+            .problems
+            .extend(route_tests::check(&draft.config, &table));
+    }
     draft.problems.extend(problems);
     draft.problems.extend(skills::check(&draft.config, home));
     draft.problems.extend(outside::check(&draft.config, home));

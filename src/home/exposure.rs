@@ -11,14 +11,14 @@ use crate::routing::Table;
 use crate::routing::doors::{Door, SetInChat};
 use crate::tools::{self, policy};
 
-/// Doors of an agent that a text names.
+/// Doors of an agent named in a text.
 const MOST_NAMED: usize = 3;
 
 /// A remark for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Exposure {
     pub(crate) level: Level,
-    /// A short name that stays the same, for programs.
+    /// A short name for programs, always the same.
     pub(crate) check: &'static str,
     pub(crate) finding: String,
     pub(crate) fix: String,
@@ -32,7 +32,7 @@ pub(crate) enum Level {
     Note,
     /// Should be decided on purpose.
     Warning,
-    /// Strangers get at something private, or other users of the machine at secrets.
+    /// Strangers get at private things, or other users of the machine at secrets.
     Danger,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Level {
 pub(crate) struct Facts {
     pub(crate) belongings: HashMap<AgentId, Belongings>,
     pub(crate) set_in_chat: SetInChat,
-    /// Files and folders that other users of the machine may read or enter, with their modes.
+    /// Files and folders open to other users of the machine, with their modes.
     pub(crate) readable_by_others: Vec<(String, u32)>,
 }
 
@@ -112,7 +112,7 @@ impl House<'_> {
         })
     }
 
-    /// Open places × agents with something private, their own or by way of others.
+    /// Open places × agents with private things, their own or by way of others.
     fn agents(&self) -> Vec<Exposure> {
         let mut found = Vec::new();
         for agent in &self.config.agents {
@@ -186,47 +186,63 @@ impl House<'_> {
                 fix: "Write `tokens_per_day` and `messages_per_minute` above 0 under [access.limits.guest].".into(),
             });
         }
-        for agent in &self.config.agents {
-            if agent.limits.budget.is_any() || self.doors_of(&agent.id).is_empty() {
-                continue;
-            }
+        let agents =
+            self.config.agents.iter().filter(|agent| {
+                !agent.limits.budget.is_any() && !self.doors_of(&agent.id).is_empty()
+            });
+        let agents: Vec<&AgentId> = agents.map(|agent| &agent.id).collect();
+        if !agents.is_empty() {
+            let have = if agents.len() == 1 { "has" } else { "have" };
             found.push(Exposure {
                 level: Level::Note,
                 check: "agent-limits",
                 finding: format!(
-                    "Guests can talk to `{}`, which has no limit of the day.",
-                    agent.id
+                    "Guests can talk to {}, which {have} no daily limit.",
+                    listed(&agents, |id| format!("`{id}`"))
                 ),
                 fix: format!(
-                    "Write `tokens_per_day` or `cost_per_day` under [agents.{}.limits].",
-                    agent.id
+                    "Write `tokens_per_day` or `cost_per_day` under {}.",
+                    listed(&agents, |id| format!("[agents.{id}.limits]"))
                 ),
             });
         }
         found
     }
 
-    /// Agents that read guests' words and may then be led to take words elsewhere.
+    /// Agents that read guests' words and may then be led to take words elsewhere. Agents with the
+    /// same tools are told together.
     fn reaching(&self) -> Vec<Exposure> {
         let agents = self.config.agents.iter().filter(|agent| {
             agent.tools.after_untrusted == AfterUntrusted::Label
                 && !self.doors_of(&agent.id).is_empty()
         });
-        let told = agents.filter_map(|agent| {
+        let mut reaching: Vec<(Vec<&'static str>, Vec<&AgentId>)> = Vec::new();
+        for agent in agents {
             let tools = self.reaching_tools(agent);
-            (!tools.is_empty()).then(|| Exposure {
+            match reaching.iter_mut().find(|(known, _)| *known == tools) {
+                _ if tools.is_empty() => {}
+                Some((_, agents)) => agents.push(&agent.id),
+                None => reaching.push((tools, vec![&agent.id])),
+            }
+        }
+        let told = reaching.into_iter().map(|(tools, agents)| {
+            let turn = match agents.as_slice() {
+                [agent] => format!("a turn of `{agent}`"),
+                _ => "a turn of theirs".to_owned(),
+            };
+            Exposure {
                 level: Level::Note,
                 check: "after-untrusted",
                 finding: format!(
-                    "Guests can talk to `{0}`, and a turn of `{0}` that has read a guest's words may still use {1}.",
-                    agent.id,
+                    "Guests can talk to {}, and {turn} that has read a guest's words may still use {}.",
+                    listed(&agents, |id| format!("`{id}`")),
                     tools.join(", ")
                 ),
                 fix: format!(
-                    "Write `after_untrusted = \"refuse\"` under [agents.{}].",
-                    agent.id
+                    "Write `after_untrusted = \"refuse\"` under {}.",
+                    listed(&agents, |id| format!("[agents.{id}]"))
                 ),
-            })
+            }
         });
         told.collect()
     }
@@ -336,6 +352,17 @@ fn door(door: &Door) -> String {
         Door::Who => "`who` is \"guest\"".into(),
         Door::Default => "it is the default_agent and has no `who`".into(),
         Door::Pin(place) => format!("/agent in {place}"),
+    }
+}
+
+/// `one`, `one and two`, `one, two and three`.
+fn listed(agents: &[&AgentId], shown: fn(&AgentId) -> String) -> String {
+    let shown: Vec<String> = agents.iter().map(|id| shown(id)).collect();
+    match shown.as_slice() {
+        [before @ .., last] if !before.is_empty() => {
+            format!("{} and {last}", before.join(", "))
+        }
+        only => only.concat(),
     }
 }
 

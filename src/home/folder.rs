@@ -23,8 +23,13 @@ pub struct HomeLock {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    #[error("Parlor is already running on {} (pid {pid}). Stop that one first, or use another folder with --home", .home.display())]
-    Held { home: PathBuf, pid: String },
+    #[error("{}", held(.home, .pid, .is_chat))]
+    Held {
+        home: PathBuf,
+        pid: String,
+        /// The process is a `parlor chat` or `parlor ask`.
+        is_chat: bool,
+    },
     #[error("other users may enter the home folder {} (mode {mode:o}). Keep them out with `chmod 700 {}`, or use a folder of its own with --home", .home.display(), .home.display())]
     Open { home: PathBuf, mode: u32 },
     #[error("cannot write {}: {error}. {}", .path.display(), advice(.error))]
@@ -32,6 +37,18 @@ pub enum LockError {
         path: PathBuf,
         error: std::io::Error,
     },
+}
+
+fn held(home: &Path, pid: &str, is_chat: &bool) -> String {
+    let home = home.display();
+    match is_chat {
+        false => format!(
+            "Parlor is already running on {home} (pid {pid}). Stop that one first, or use another folder with --home"
+        ),
+        true => format!(
+            "a `parlor chat` is open on {home}, perhaps in another window (pid {pid}). Leave it with /quit first"
+        ),
+    }
 }
 
 fn advice(error: &std::io::Error) -> &'static str {
@@ -64,6 +81,12 @@ impl Home {
     }
 
     pub fn lock(&self) -> Result<HomeLock, LockError> {
+        self.lock_for(Purpose::Other)
+    }
+
+    /// Locks the home, and notes the purpose for the message to other processes: a chat may be
+    /// forgotten in another window.
+    pub(crate) fn lock_for(&self, purpose: Purpose) -> Result<HomeLock, LockError> {
         self.keep_private()?;
         self.keep_files_private();
         let path = self.path.join("parlor.lock");
@@ -82,14 +105,11 @@ impl Home {
         match patiently_locked(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(LockError::Held {
-                    home: self.path.clone(),
-                    pid: read_pid(&mut file),
-                });
+                return Err(self.held_by(read_holder(&mut file)));
             }
             Err(TryLockError::Error(error)) => return Err(not_writable(error)),
         }
-        write_pid(&mut file).map_err(not_writable)?;
+        write_pid(&mut file, purpose).map_err(not_writable)?;
         Ok(HomeLock { _file: file })
     }
 
@@ -98,21 +118,28 @@ impl Home {
         let Ok(file) = File::open(self.path.join("parlor.lock")) else {
             return false;
         };
-        // Shared, so that programs that look do not take each other for a gateway.
+        // A shared lock, because two looking programs must not take each other for a gateway.
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 
-    /// The error of a home that another process works with.
+    /// The error of a home in use by another process.
     pub(crate) fn held(&self) -> LockError {
-        let pid = File::open(self.path.join("parlor.lock"));
+        let file = File::open(self.path.join("parlor.lock"));
+        self.held_by(file.map_or_else(|_| String::new(), |mut file| read_holder(&mut file)))
+    }
+
+    fn held_by(&self, holder: String) -> LockError {
+        let mut lines = holder.lines().map(str::trim);
+        let pid = lines.next().filter(|pid| !pid.is_empty());
         LockError::Held {
             home: self.path.clone(),
-            pid: pid.map_or_else(|_| "unknown".into(), |mut file| read_pid(&mut file)),
+            pid: pid.unwrap_or("unknown").to_owned(),
+            is_chat: lines.next() == Some(CHAT),
         }
     }
 
-    /// Takes the rights of other users away: from the folder, and from files of earlier versions. A
-    /// folder that is not only Parlor's is left as it is, and refused.
+    /// Takes the rights of other users from the folder. A folder shared with other programs stays
+    /// unchanged, and is refused.
     pub(crate) fn keep_private(&self) -> Result<(), LockError> {
         let Some(mode) = rights_of_others(&self.path) else {
             return Ok(());
@@ -134,28 +161,28 @@ impl Home {
         Ok(())
     }
 
-    /// Takes the rights of other users from files that Parlor keeps for itself.
+    /// Takes the rights of other users from Parlor's own files.
     fn keep_files_private(&self) {
         for name in ["parlor.lock", "parlor.db", "parlor.db-wal", "parlor.db-shm"] {
             let path = self.path.join(name);
             if rights_of_others(&path).is_some() {
-                // The folder is private, so a file of somebody else's does no harm here.
+                // The folder is private, so a file of another user does no harm here.
                 drop(fs::set_permissions(&path, Permissions::from_mode(0o600)));
             }
         }
     }
 }
 
-/// Marks a folder like /tmp, in which everybody has files.
+/// Marks a folder like /tmp, with files of many users.
 const STICKY: u32 = 0o1000;
 
-/// The mode of a path that others than its owner have rights to. None also where there is nothing.
+/// The mode of a path, if others than its owner have rights. None also for a missing path.
 fn rights_of_others(path: &Path) -> Option<u32> {
     let mode = fs::metadata(path).ok()?.permissions().mode();
     (mode & 0o077 != 0).then_some(mode)
 }
 
-/// A program that only looks whether the lock is held holds it for a moment.
+/// Tries several times, because programs looking at the lock hold the lock for a moment.
 fn patiently_locked(file: &File) -> Result<(), TryLockError> {
     const LOOKS: u32 = 5;
     for _ in 1..LOOKS {
@@ -172,18 +199,32 @@ fn is_same(one: &Path, other: &Path) -> bool {
     whole(one).is_some_and(|one| whole(other) == Some(one))
 }
 
-fn read_pid(file: &mut File) -> String {
-    let mut text = String::new();
-    match file.read_to_string(&mut text) {
-        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
-        _ => "unknown".into(),
-    }
+/// Why a process has the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A chat or a question at a terminal.
+    Chat,
+    Other,
 }
 
-fn write_pid(file: &mut File) -> std::io::Result<()> {
+/// The second line of the lock file of a chat; the first is its process id.
+const CHAT: &str = "chat";
+
+/// The lines of a lock file with the holder. Empty for an unreadable file.
+fn read_holder(file: &mut File) -> String {
+    let mut text = String::new();
+    file.read_to_string(&mut text)
+        .map_or_else(|_| String::new(), |_| text)
+}
+
+fn write_pid(file: &mut File, purpose: Purpose) -> std::io::Result<()> {
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0))?;
-    writeln!(file, "{}", std::process::id())
+    writeln!(file, "{}", std::process::id())?;
+    match purpose {
+        Purpose::Chat => writeln!(file, "{CHAT}"),
+        Purpose::Other => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::config::store::{self, StoreConfigError};
 use crate::config::{self, Secrets, Source};
 use crate::domain::PersonId;
 
-/// Why nobody was made an owner.
+/// The reason why a person was not made an owner.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OwnerError {
     #[error("{0}")]

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use uuid::Uuid;
+
 use crate::agents::Registry;
 use crate::agents::agent_rows::{self, AgentRows};
 use crate::clock::now_ms;
 use crate::config::Config;
-use crate::domain::AgentId;
+use crate::domain::{AgentId, AgentUid};
 use crate::storage::{Db, StoreError};
 
 /// Gives every new agent of a config a uid, and makes the registry.
@@ -35,4 +37,20 @@ pub async fn registry(
         Registry::new(config, home, &uids).knowing(former),
         agent_rows,
     ))
+}
+
+/// A registry for a config that may never count: the uids of new agents are not stored.
+pub(crate) async fn imagined(
+    config: &Config,
+    home: &Path,
+    db: &Db,
+) -> Result<Registry, StoreError> {
+    let rows = db.read(agent_rows::load).await?;
+    let uid = |id: &AgentId| {
+        rows.get(id)
+            .map_or_else(|| AgentUid(Uuid::now_v7()), |known| known.uid)
+    };
+    let ids = config.agents.iter().map(|spec| &spec.id);
+    let uids: HashMap<_, _> = ids.map(|id| (id.clone(), uid(id))).collect();
+    Ok(Registry::new(config, home, &uids))
 }

@@ -1,4 +1,4 @@
-//! Requests to read the config anew, from whoever may make one, and their answers.
+//! Requests to read the config anew, and their answers.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -10,12 +10,12 @@ const WAITING: usize = 16;
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reload {
-    /// The file is as it was.
+    /// The file has not changed, or in its comments alone.
     Same,
     Done {
         /// Names of changed sections, such as `agents.rose`.
         changed: Vec<String>,
-        /// Platforms that were connected anew.
+        /// Platforms connected anew.
         renewed: Vec<Platform>,
     },
     /// Nothing changed, for this reason.
@@ -28,7 +28,7 @@ pub struct ReloadHandle {
     requests: mpsc::Sender<ReloadRequest>,
 }
 
-/// Who asks, for the audit.
+/// The author of a request, for the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReloadBy {
     /// A saved file.
@@ -73,12 +73,12 @@ impl ReloadHandle {
         self.request(cause.into(), true, ReloadBy::Other).await
     }
 
-    /// The same after a signal.
+    /// Reads the config anew after a signal. `None`: the gateway stops.
     pub async fn ask_by_signal(&self, cause: impl Into<String>) -> Option<Reload> {
         self.request(cause.into(), true, ReloadBy::Signal).await
     }
 
-    /// The same for a person's command.
+    /// Reads the config anew for a person's command. `None`: the gateway stops.
     pub async fn ask_by(&self, id: &PersonId, name: &str, command: &str) -> Option<Reload> {
         let by = ReloadBy::Person {
             id: id.clone(),
@@ -105,10 +105,10 @@ impl ReloadHandle {
     }
 }
 
-/// Tables whose entries are named one by one.
-const BY_ENTRY: [&str; 4] = ["agents", "providers", "people", "peer_groups"];
+/// Tables with named entries. Changes are told entry by entry.
+const BY_ENTRY: [&str; 5] = ["agents", "providers", "people", "peer_groups", "hooks"];
 
-/// The sections that differ between two texts of the config.
+/// The sections with a difference between two texts of the config.
 pub fn changed_sections(before: &toml::Table, now: &toml::Table) -> Vec<String> {
     let mut changed = Vec::new();
     for key in keys(before, now) {

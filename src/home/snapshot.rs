@@ -1,4 +1,4 @@
-//! Everything made from the config, as one value, always replaced as a whole.
+//! Everything made from the config, in a single value, always replaced as a whole.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::domain::AgentUid;
 use crate::models::Models;
 use crate::routing::{Route, Table};
 
-/// Checked config, routing table, agents and models of one moment. A turn keeps its first snapshot.
+/// Checked config, routing table, agents and models of a moment. A turn keeps its first snapshot.
 pub struct Snapshot {
     pub config: Arc<Config>,
     pub table: Arc<Table>,
@@ -30,7 +30,7 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot that follows another. Unchanged providers keep their connections.
+    /// The next snapshot. Unchanged providers keep their connections.
     pub fn after(before: &Snapshot, checked: &CheckedConfig, registry: Arc<Registry>) -> Self {
         let (config, table) = (checked.config.clone(), checked.table.clone());
         if config.providers != before.config.providers {
@@ -44,7 +44,7 @@ impl Snapshot {
         }
     }
 
-    /// The same with other grants to people.
+    /// This snapshot with other grants to people.
     pub fn with_people(&self, people: People) -> Self {
         Snapshot {
             config: Arc::new(with_people(&self.config, people)),

@@ -6,9 +6,10 @@ use rusqlite::Transaction;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::people;
-use crate::answering::{Admission, GivingUp, Told};
+use crate::answering::{GivingUp, Told};
 use crate::clock::now_ms;
 use crate::domain::AgentUid;
+use crate::fail_points::{self, Write};
 use crate::home::Snapshots;
 use crate::records::inbox::{self, Accepted, Closing};
 use crate::records::transcript::{self, Spot};
@@ -19,7 +20,6 @@ use crate::storage::{Db, Durability, Next, Patience, StoreError};
 pub(super) struct Keeper {
     pub(super) db: Db,
     pub(super) snapshots: Snapshots,
-    pub(super) admission: Admission,
     pub(super) giving_up: GivingUp,
     pub(super) stop: CancellationToken,
 }
@@ -78,8 +78,8 @@ impl Keeper {
     }
 
     /// Keeps talk among people, so a later question about the talk makes sense to the agent.
-    pub(super) async fn observed(&self, accepted: &Accepted) {
-        match self.keep_observed(accepted).await {
+    pub(super) async fn observed(&self, accepted: &Accepted, hearer: AgentUid) {
+        match self.keep_observed(accepted, hearer).await {
             Ok(()) => {}
             Err(error) if error.is_permanent() => self.give_up(accepted, &error).await,
             Err(error) => {
@@ -88,16 +88,16 @@ impl Keeper {
         }
     }
 
-    async fn keep_observed(&self, accepted: &Accepted) -> Result<(), StoreError> {
+    async fn keep_observed(&self, accepted: &Accepted, hearer: AgentUid) -> Result<(), StoreError> {
         let snapshot = self.snapshots.current();
-        let hearer = self.admission.who_answers(&snapshot, accepted).await?;
+        let agent = snapshot.agent_or_default(hearer);
         let keep = || {
-            let (mut accepted, snapshot, hearer) =
-                (accepted.clone(), snapshot.clone(), hearer.clone());
+            let (mut accepted, snapshot, agent) =
+                (accepted.clone(), snapshot.clone(), agent.clone());
             move |tx: &Transaction<'_>| {
                 let (access, person) = (&snapshot.config.access, &accepted.inbound.origin.person);
-                accepted.role = people::standing(tx, access, person)?.with(&hearer.id);
-                write_observed(tx, &accepted, hearer.uid, now_ms())
+                accepted.role = people::standing(tx, access, person)?.with(&agent.id);
+                write_observed(tx, &accepted, hearer, now_ms())
             }
         };
         // If a power cut undoes the write, the row is open again too.
@@ -114,11 +114,12 @@ fn write_observed(
     hearer: AgentUid,
     now: i64,
 ) -> rusqlite::Result<()> {
+    fail_points::writes(Write::TalkKept);
     let inbound = &accepted.inbound;
     let part = inbound
         .extras
         .note
         .map_or(Ok(Some(hearer)), |note| view::of_note(tx, inbound, note))?;
     transcript::append_observed(tx, accepted, part, now)?;
-    inbox::close(tx, accepted.id, Closing::Refused, "observed", now)
+    inbox::close(tx, accepted.id, Closing::Refused, inbox::OBSERVED, now)
 }

@@ -15,7 +15,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{Queue, Stage, Work};
 use crate::answering::{LaneNews, LaneView, PauseNews, Worker};
-use crate::domain::SessionKey;
+use crate::domain::{AgentUid, SessionKey};
 use crate::records::inbox::Accepted;
 use crate::subagents::{Arrived, Item};
 
@@ -36,8 +36,8 @@ const MOST_PARKED: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Answer,
-    /// Only kept, for later questions.
-    Observe,
+    /// Only kept, for later questions to the agent that had the place when the message came.
+    Observe(AgentUid),
 }
 
 /// A message in its lane.
@@ -267,7 +267,7 @@ impl Lane {
     pub(super) fn takes(&self, purpose: Purpose, arrived: Arrived) -> bool {
         match purpose {
             Purpose::Answer => self.waiting.len() < MOST_WAITING || arrived == Arrived::Before,
-            Purpose::Observe => {
+            Purpose::Observe(_) => {
                 self.waiting.len() < MOST_WAITING_TO_OBSERVE || arrived == Arrived::Before
             }
         }
@@ -287,7 +287,7 @@ impl Lane {
         let Some(front) = self.waiting.get(first) else {
             return (0, None);
         };
-        if front.purpose == Purpose::Observe {
+        if matches!(front.purpose, Purpose::Observe(_)) {
             return (1, None);
         }
         let belongs = |next: &&Waiting| {

@@ -21,6 +21,7 @@ use crate::answering::{self, Answering, GivingUp, PausedAgents, ProviderNews};
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, Origin, PersonId, Role, SessionKey};
 use crate::home::{Snapshot, Snapshots};
+use crate::jobs::Alarm;
 use crate::records::agent_pauses::Pause;
 use crate::records::inbox::Accepted;
 use crate::records::model_overrides::{self, Overrides};
@@ -53,6 +54,8 @@ pub struct Services {
     pub absorbing: DashMap<i64, Vec<i64>>,
     /// Agents that have finished a turn before.
     pub bootstrapped: DashSet<AgentUid>,
+    /// Wakes the scheduler of jobs.
+    pub alarm: Alarm,
 }
 
 /// The handle to all lanes. Messages are put in with `submit` and `observe` (in `queues`). Cheap to
@@ -64,6 +67,7 @@ pub struct Sessions {
     subagents: Subagents,
     answering: Answering,
     overrides: Arc<Overrides>,
+    alarm: Alarm,
 }
 
 /// The queue of a place, for people.
@@ -132,6 +136,7 @@ impl Sessions {
             memories,
             absorbing,
             bootstrapped,
+            alarm,
         } = services;
         let (tasks, stop, abandon) = (
             TaskTracker::new(),
@@ -149,6 +154,7 @@ impl Sessions {
             submit,
             work: work.clone(),
             tasks: tasks.clone(),
+            alarm: alarm.clone(),
             stop: stop.clone(),
         });
         let answering = Answering::new(answering::Deps {
@@ -164,12 +170,12 @@ impl Sessions {
             subagents: subagents.clone(),
             bootstrapped: Arc::new(bootstrapped),
             pauses: PausedAgents::default(),
+            alarm: alarm.clone(),
             stop: stop.clone(),
         });
         let keeper = Keeper {
             db,
             snapshots: snapshots.clone(),
-            admission: answering.admission().clone(),
             giving_up: answering.giving_up().clone(),
             stop: stop.clone(),
         };
@@ -195,6 +201,7 @@ impl Sessions {
             subagents,
             answering,
             overrides,
+            alarm,
         }
     }
 
@@ -339,8 +346,18 @@ impl Sessions {
     /// Queues an internal message of an earlier process.
     pub async fn take_up(&self, accepted: Accepted) -> Result<Result<(), Unknown>, StoreError> {
         self.subagents
-            .take_up(&self.snapshots.current().config.access, accepted)
+            .take_up(&self.snapshots.current(), accepted)
             .await
+    }
+
+    /// Wakes the scheduler of jobs.
+    pub(crate) fn alarm(&self) -> &Alarm {
+        &self.alarm
+    }
+
+    /// Queues the turn of a job whose rows are written.
+    pub(crate) fn queue_job(&self, accepted: Accepted) {
+        self.subagents.queue_job(accepted);
     }
 
     /// Closes messages that the store cannot carry through.

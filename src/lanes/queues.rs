@@ -15,7 +15,7 @@ use super::person_turns::{PersonTurns, Share};
 use super::{LaneFull, Load, Queue, Sessions, Work};
 use crate::answering::Answering;
 use crate::delivery::Delivery;
-use crate::domain::{Addressed, Extras, Inbound, Internal, Origin, SessionKey};
+use crate::domain::{Addressed, AgentUid, Extras, Inbound, Internal, Origin, SessionKey};
 use crate::home::Snapshots;
 use crate::records::inbox::Accepted;
 use crate::routing;
@@ -52,16 +52,17 @@ impl Sessions {
         self.lanes.submit(accepted, Purpose::Answer, arrived, guard)
     }
 
-    /// Queues a message that is kept without an answer. A lane in which much waits does not take
-    /// it.
+    /// Queues a message that is kept for an agent, without an answer. A lane in which much waits
+    /// does not take it.
     pub fn observe(
         &self,
         accepted: Accepted,
+        hearer: AgentUid,
         arrived: Arrived,
         guard: TaskTrackerToken,
     ) -> Result<(), LaneFull> {
         self.lanes
-            .submit(accepted, Purpose::Observe, arrived, guard)
+            .submit(accepted, Purpose::Observe(hearer), arrived, guard)
     }
 }
 

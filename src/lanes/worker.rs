@@ -47,7 +47,7 @@ impl Lanes {
     pub(super) async fn work_through(self: Arc<Self>, place: SessionKey) {
         let mut parked: Vec<Parked> = Vec::new();
         while let Some(job) = self.next(&place, &parked).await {
-            // Before the turn looks, so no resumption is missed.
+            // Subscribed before the turn checks for a pause, so that no resumption is missed.
             let news = self.answering.pauses().news();
             let working = self.do_one(job, &mut parked);
             let done = tokio::select! {
@@ -71,8 +71,8 @@ impl Lanes {
 
     async fn do_one(&self, job: Job, parked: &mut Vec<Parked>) -> Done {
         let (ended, guards) = match job {
-            Job::Keep(accepted, Purpose::Observe, guards) => {
-                self.keeper.observed(&accepted).await;
+            Job::Keep(accepted, Purpose::Observe(hearer), guards) => {
+                self.keeper.observed(&accepted, hearer).await;
                 return Done::Over(guards);
             }
             Job::Keep(note, Purpose::Answer, guards) => {
@@ -262,7 +262,7 @@ impl Lanes {
         lane.tell();
         lane.told_full &= lane.waiting.len() >= MOST_WAITING / 2;
         let is_note = due.accepted.inbound.extras.note.is_some();
-        Some(Ok(if is_note || purpose == Purpose::Observe {
+        Some(Ok(if is_note || purpose != Purpose::Answer {
             Job::Keep(Box::new(due.accepted), purpose, guards)
         } else {
             Job::Answer(Box::new(due), guards, persons)
@@ -275,7 +275,7 @@ impl Lanes {
             waiting.purpose == Purpose::Answer && waiting.accepted.inbound.extras.note.is_none()
         };
         let has_room = |waiting: &Waiting| !needs_room(waiting) || self.has_room(&waiting.accepted);
-        // Another place may take the room between the look and the grasp.
+        // Another place may take the room between this check and `begin`.
         while lane.bring_forward(has_room) {
             let Some(front) = lane.waiting.front().filter(|front| needs_room(front)) else {
                 return Ok(None);

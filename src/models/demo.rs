@@ -1,6 +1,8 @@
 //! The built-in demo model: no account, no network, no clock, no chance. It echoes, says so, and
 //! uses tools when told to, so that everything around a model can be tried without an account.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -286,9 +288,9 @@ fn words(text: &str) -> u64 {
 
 /// Everything the demo model says.
 mod texts {
-    use super::{Content, MAX_MOTTO_CHARS, MAX_QUOTE_CHARS, ToolSpec, UnicodeSegmentation};
+    use super::{Arc, Content, MAX_MOTTO_CHARS, MAX_QUOTE_CHARS, ToolSpec, UnicodeSegmentation};
 
-    pub(super) const SETUP: &str = "To get a real one, set `default_model` at the top of config.toml and add its `[providers.…]` section.";
+    pub(super) const SETUP: &str = "`parlor setup` connects a real one.";
 
     pub(super) fn first(said: &Content, motto: Option<&str>) -> String {
         let motto = motto.map_or_else(
@@ -335,7 +337,7 @@ mod texts {
         }
     }
 
-    pub(super) fn no_such_tool(name: &str, tools: &[ToolSpec]) -> String {
+    pub(super) fn no_such_tool(name: &str, tools: &[Arc<ToolSpec>]) -> String {
         let offered: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
         match offered.as_slice() {
             [] => format!("I have no tool called `{name}`, nor any other."),
@@ -419,10 +421,12 @@ mod tests {
     }
 
     fn asked(system: &str, messages: impl Into<Vec<ModelMessage>>, tools: &[&str]) -> ModelRequest {
-        let tool = |name: &&str| ToolSpec {
-            name: (*name).to_owned(),
-            description: String::new(),
-            parameters: json!({}),
+        let tool = |name: &&str| {
+            Arc::new(ToolSpec {
+                name: (*name).to_owned(),
+                description: String::new(),
+                parameters: json!({}).into(),
+            })
         };
         ModelRequest {
             system: system.to_owned(),
@@ -442,7 +446,7 @@ mod tests {
 
     #[test]
     fn the_first_answer_introduces_the_demo_model() {
-        assert_snapshot!(text(&asked(ROSE, [user("hello there")], &[])), @"You said: “hello there”. I'm the demo model and only echo; a real one would go by “I keep the books and the roses.” To get a real one, set `default_model` at the top of config.toml and add its `[providers.…]` section.");
+        assert_snapshot!(text(&asked(ROSE, [user("hello there")], &[])), @"You said: “hello there”. I'm the demo model and only echo; a real one would go by “I keep the books and the roses.” `parlor setup` connects a real one.");
     }
 
     #[test]
@@ -489,7 +493,7 @@ mod tests {
 
     #[test]
     fn a_prompt_without_name_and_motto_is_fine() {
-        assert_snapshot!(text(&asked("Be kind.", [user("hi")], &[])), @"You said: “hi”. I'm the demo model and only echo. To get a real one, set `default_model` at the top of config.toml and add its `[providers.…]` section.");
+        assert_snapshot!(text(&asked("Be kind.", [user("hi")], &[])), @"You said: “hi”. I'm the demo model and only echo. `parlor setup` connects a real one.");
         assert_snapshot!(text(&asked("", [user("hi"), said("…"), user("ho")], &[])), @"You said: “ho” (message 2).");
     }
 

@@ -9,7 +9,7 @@ use crate::config::ModelRef;
 /// body, no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    #[error("the model provider limits us{}", match .retry_after { Some(delay) => format!("; free again in {} s", delay.as_secs()), None => String::new() })]
+    #[error("the model provider limits us{}", match .retry_after { Some(delay) => format!("{FREE_AGAIN}{} s", delay.as_secs()), None => String::new() })]
     RateLimited { retry_after: Option<Duration> },
     #[error("the model provider is overloaded")]
     Overloaded,
@@ -38,12 +38,42 @@ pub enum ModelError {
     Broken(String),
 }
 
+/// A limit or a crowd without a time is over after this long.
+const PASSES_AFTER: Duration = Duration::from_secs(60);
+
+impl ModelError {
+    /// How long a failure lasts that passes by itself, from its words in the turn log.
+    pub fn passes_after(outcome: &str) -> Option<Duration> {
+        let limited = ModelError::RateLimited { retry_after: None }.to_string();
+        if outcome.contains(&ModelError::Overloaded.to_string()) {
+            return Some(PASSES_AFTER);
+        }
+        let (_, rest) = outcome.split_once(&limited)?;
+        let seconds = rest.strip_prefix(FREE_AGAIN).and_then(|rest| {
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        });
+        Some(seconds.map_or(PASSES_AFTER, Duration::from_secs))
+    }
+
+    /// The words of a failure without a time that has passed.
+    pub fn without_time(outcome: &str) -> &str {
+        outcome
+            .split_once(FREE_AGAIN)
+            .map_or(outcome, |(what, _)| what)
+    }
+}
+
+const FREE_AGAIN: &str = "; free again in ";
+
 /// Why a provider answers no request to a model. Numbers are HTTP statuses, 0 where there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unavailable {
     /// The key cannot be read: "the environment variable OPENAI_API_KEY is not set".
     KeyMissing(String),
     KeyRejected(u16),
+    /// The server wants a key, and the config has none.
+    KeyWanted(u16),
     /// The key is right, and may not use this model or this server.
     NotAllowed(u16),
     NoCredit(u16),
@@ -61,6 +91,9 @@ impl fmt::Display for Unavailable {
         match self {
             Unavailable::KeyMissing(why) => f.write_str(why),
             Unavailable::KeyRejected(status) => with_status(f, "the key was not accepted", *status),
+            Unavailable::KeyWanted(status) => {
+                with_status(f, "it wants a key, and the config has none", *status)
+            }
             Unavailable::NotAllowed(status) => with_status(f, "the key may not do this", *status),
             Unavailable::NoCredit(status) => {
                 with_status(f, "the account has no credit left", *status)
@@ -129,4 +162,29 @@ pub struct Unanswered {
     pub error: ModelError,
     /// See [`CallError::detail`].
     pub detail: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_pass_and_refusals_do_not() {
+        let passes = |error: ModelError| ModelError::passes_after(&error.to_string());
+        let limited = |seconds: u64| ModelError::RateLimited {
+            retry_after: Some(Duration::from_secs(seconds)),
+        };
+        assert_eq!(passes(limited(2)), Some(Duration::from_secs(2)));
+        assert_eq!(passes(limited(7200)), Some(Duration::from_secs(7200)));
+        assert_eq!(
+            passes(ModelError::RateLimited { retry_after: None }),
+            Some(PASSES_AFTER)
+        );
+        assert_eq!(passes(ModelError::Overloaded), Some(PASSES_AFTER));
+        assert_eq!(passes(ModelError::Stalled), None);
+        assert_eq!(
+            ModelError::without_time(&limited(2).to_string()),
+            "the model provider limits us"
+        );
+    }
 }

@@ -1,5 +1,7 @@
 //! Providers that refuse or cannot be reached, and those that answer again, so that owners can be
 //! told once about each change. In memory; the store knows what was told before a restart.
+//!
+//! Trouble that passes by itself, such as a crowd or a limit, is remembered too, but is no news.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +13,17 @@ use crate::config::ModelRef;
 /// Providers and models kept in mind. A config names far fewer.
 const MOST_SUBJECTS: usize = 1_000;
 
+/// After so long without a question to a model, its last trouble tells nothing about the present.
+const PASSING_MS: i64 = 60 * 60 * 1000;
+
 /// What is known about providers. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Health {
     // A plain lock: every section is a look-up or an insert, and none awaits.
     known: Arc<Mutex<BTreeMap<String, Known>>>,
+    /// The last trouble of models that passes by itself, until the model answers. A plain lock, as
+    /// above.
+    passing: Arc<Mutex<BTreeMap<String, Trouble>>>,
 }
 
 struct Known {
@@ -43,6 +51,7 @@ pub struct News {
 impl Health {
     pub(super) fn failed(&self, failure: &Unanswered) {
         let Some(subject) = subject(failure) else {
+            self.note_passing(failure);
             return;
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,11 +83,37 @@ impl Health {
             .find_map(|subject| known.get(subject)?.trouble.clone())
     }
 
+    /// The trouble of a model when it was last asked, if it is of a kind that passes by itself.
+    pub(super) fn passing(&self, model: &ModelRef) -> Option<Trouble> {
+        let passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
+        let trouble = passing.get(&model.to_string())?;
+        (now_ms()
+            < trouble
+                .since
+                .saturating_add(lasts_ms(&trouble.failure.error)))
+        .then(|| trouble.clone())
+    }
+
+    fn note_passing(&self, failure: &Unanswered) {
+        if !is_of_the_server(&failure.error) {
+            return;
+        }
+        let mut passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = failure.model.to_string();
+        if passing.len() < MOST_SUBJECTS || passing.contains_key(&name) {
+            let (failure, since) = (failure.clone(), now_ms());
+            passing.insert(name, Trouble { failure, since });
+        }
+    }
+
     /// The first answer of a process counts too: a trouble may have been told by an earlier one.
     pub(super) fn answered(&self, model: &ModelRef) {
         let ModelRef::Of { provider, .. } = model else {
             return;
         };
+        let mut passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
+        passing.remove(&model.to_string());
+        drop(passing);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for subject in [provider.clone(), model.to_string()] {
             let is_known = known
@@ -133,6 +168,27 @@ fn subject(failure: &Unanswered) -> Option<String> {
         }
         ModelError::Unavailable(_) | ModelError::Unreachable(_) => Some(provider.clone()),
         _ => None,
+    }
+}
+
+/// Whether trouble that passes says something about the server, and not only about one request.
+fn is_of_the_server(error: &ModelError) -> bool {
+    matches!(
+        error,
+        ModelError::RateLimited { .. }
+            | ModelError::Overloaded
+            | ModelError::Stalled
+            | ModelError::Broken(_)
+    )
+}
+
+/// A limit ends at its time.
+fn lasts_ms(error: &ModelError) -> i64 {
+    match error {
+        ModelError::RateLimited {
+            retry_after: Some(wait),
+        } => i64::try_from(wait.as_millis()).unwrap_or(PASSING_MS),
+        _ => PASSING_MS,
     }
 }
 
@@ -206,5 +262,27 @@ mod tests {
         });
         health.answered(&ModelRef::Demo);
         assert_eq!(health.news(), []);
+    }
+
+    #[test]
+    fn trouble_that_passes_is_known_until_the_model_answers() {
+        let (health, model) = (Health::default(), "openai/gpt".parse().expect("a model"));
+        let fails = |error: ModelError| {
+            health.failed(&Unanswered {
+                error,
+                ..failure(Unavailable::WebPage)
+            });
+            health.passing(&model).map(|trouble| trouble.failure.error)
+        };
+        let limited = |seconds: u64| ModelError::RateLimited {
+            retry_after: Some(std::time::Duration::from_secs(seconds)),
+        };
+        assert_eq!(fails(ModelError::ContextTooLong), None, "about one request");
+        assert_eq!(fails(ModelError::Overloaded), Some(ModelError::Overloaded));
+        assert_eq!(fails(limited(600)), Some(limited(600)));
+        assert_eq!(fails(limited(0)), None, "the limit has ended");
+        fails(ModelError::Stalled);
+        health.answered(&model);
+        assert_eq!(health.passing(&model), None);
     }
 }

@@ -7,6 +7,8 @@ use serde_json::Value;
 use crate::config::{Provider, ProviderKind};
 use crate::http;
 
+/// The largest lists of today have half a megabyte.
+const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
 /// Longer lists are cut: a person chooses from them.
 const MOST: usize = 200;
 
@@ -30,8 +32,9 @@ pub(crate) async fn available(provider: &Provider, patience: Duration) -> Option
         };
     }
     let answer = request.send().await.ok()?;
-    let list = answer.error_for_status().ok()?.json().await.ok()?;
-    Some(names(&list))
+    let answer = answer.error_for_status().ok()?;
+    let list = http::beginning(answer, MAX_LIST_BYTES).await.ok()?;
+    Some(names(&serde_json::from_slice(&list).ok()?))
 }
 
 /// `data` with ids at OpenAI and Anthropic, `models` with names at Gemini and Ollama.

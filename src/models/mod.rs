@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
+use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::config::{self, ModelRef, ModelSettings, Price, Provider};
 use crate::domain::nearest;
@@ -32,6 +34,7 @@ pub use content::{Content, Image, ImageKind};
 pub use error::{CallError, ModelError, Unanswered, Unavailable, Unreachable};
 pub use fallback::{Attempts, Failure, Lineup};
 pub use health::{News, Trouble};
+pub(crate) use remote::fuzz_stream;
 
 /// Every model an agent can be given. Cheap to make: nothing is connected before the first call.
 #[derive(Clone)]
@@ -106,6 +109,11 @@ impl Models {
     /// Set while a model does not answer.
     pub fn trouble(&self, model: &ModelRef) -> Option<Trouble> {
         self.health.trouble(model)
+    }
+
+    /// Set when a model failed as last asked, in a way that passes by itself.
+    pub fn passing_trouble(&self, model: &ModelRef) -> Option<Trouble> {
+        self.health.passing(model)
     }
 
     fn config_of(&self, model: &ModelRef) -> Option<&Provider> {
@@ -196,7 +204,7 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent, CallError>>;
 pub struct ModelRequest {
     pub system: String,
     pub messages: Vec<ModelMessage>,
-    pub tools: Vec<ToolSpec>,
+    pub tools: Vec<Arc<ToolSpec>>,
     pub settings: ModelSettings,
     /// See [`Lineup::cache_key`]; empty for none.
     pub cache_key: String,
@@ -239,7 +247,31 @@ pub struct ToolSpec {
     pub name: String,
     pub description: String,
     /// A JSON Schema object.
-    pub parameters: Value,
+    pub parameters: Schema,
+}
+
+/// A JSON Schema, written out once: tools are part of every request.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct Schema(Box<RawValue>);
+
+impl Schema {
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(schema: Value) -> Self {
+        let text = serde_json::value::to_raw_value(&schema);
+        Schema(text.expect("a JSON value can be written"))
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
 }
 
 /// A model's wish to run a tool.

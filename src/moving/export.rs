@@ -1,7 +1,7 @@
 //! Our agents for other systems: entries and bindings merged into an `openclaw.json`. Pure.
 //!
-//! Keys that are not ours stay as they are. Our bindings carry a comment, so that the next export
-//! finds them; the same house twice gives the same text.
+//! Foreign keys stay as they are. Our bindings carry a comment, so that the next export finds them;
+//! the same house twice gives the same text.
 
 use std::path::Path;
 
@@ -19,14 +19,14 @@ pub(crate) struct Merged {
     pub(crate) text: String,
     pub(crate) agents: usize,
     pub(crate) bindings: usize,
-    /// Bindings that cannot be told there, and why.
+    /// Bindings without a counterpart there, each with the reason.
     pub(crate) left: Vec<(String, &'static str)>,
-    /// The old text had comments, which JSON cannot keep.
+    /// The old text had comments; JSON cannot keep them.
     pub(crate) loses_comments: bool,
 }
 
-/// Merges agents and bindings of a house into a file. An empty text is an empty file. The error says
-/// why the file cannot be read.
+/// Merges agents and bindings of a house into a file. An empty text is an empty file. The error
+/// says why the file cannot be read.
 pub(crate) fn openclaw(old: &str, config: &Config, home: &Path) -> Result<Merged, String> {
     let mut file = match old.trim() {
         "" => Value::Object(Map::new()),
@@ -80,8 +80,8 @@ fn put_agents(top: &mut Map<String, Value>, config: &Config, home: &Path) -> Res
     Ok(())
 }
 
-/// An agent's settings that mean the same there. Its folder is a workspace there, unless the entry
-/// has one.
+/// Writes an agent's settings with the same meaning there. The agent's folder becomes the
+/// workspace, unless the entry names another.
 fn put_agent(
     entry: &mut Value,
     spec: &AgentSpec,

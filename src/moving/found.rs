@@ -1,5 +1,5 @@
-//! What a source has, in one form for all systems. Each system's file makes a [`Found`] of its own
-//! layout; the rest of the room knows no system.
+//! The contents of a source, in one form for all systems. Each system's file makes a [`Found`] of
+//! its own layout; the rest of the room knows no system.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::config::{AgentTable, Visibility};
 use crate::domain::{PersonId, SessionKey};
 use crate::tenants::Section;
 
-/// Everything that was found.
+/// The contents of a source.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) agents: Vec<FoundAgent>,
@@ -39,7 +39,7 @@ pub(super) struct FoundAgent {
     pub(super) memories: Vec<FoundMemory>,
     /// Oldest first.
     pub(super) conversations: Vec<FoundConversation>,
-    /// As the source wrote them.
+    /// Schedules in the form of the source.
     pub(super) schedules: Vec<serde_json::Value>,
 }
 
@@ -51,7 +51,7 @@ impl FoundAgent {
         }
     }
 
-    /// Adds a file, unless the agent has one of that name.
+    /// Adds a file, unless the agent has a file of this name.
     pub(super) fn add_file(&mut self, kind: Kind, target: impl Into<PathBuf>, content: Content) {
         let target = target.into();
         if self.files.iter().all(|file| file.target != target) {
@@ -81,7 +81,7 @@ pub(super) enum Content {
 }
 
 pub(super) struct FoundMemory {
-    /// Unlike that of any other memory of the source.
+    /// Unique among the memories of the source.
     pub(super) source_id: String,
     pub(super) text: String,
     pub(super) visibility: Visibility,
@@ -90,9 +90,9 @@ pub(super) struct FoundMemory {
 
 pub(super) struct FoundConversation {
     pub(super) source_id: String,
-    /// The source's name for where it was held.
+    /// The source's name for the place of the conversation.
     pub(super) name: String,
-    /// The place, or why it cannot be told.
+    /// The place, or the reason for not knowing the place.
     pub(super) place: Result<SessionKey, &'static str>,
     pub(super) messages: Spooled,
     pub(super) summary: Option<FoundSummary>,
@@ -100,14 +100,14 @@ pub(super) struct FoundConversation {
 
 pub(super) struct FoundSummary {
     pub(super) text: String,
-    /// The number of messages, from the first, that it stands for.
+    /// The number of messages, from the first, covered by the summary.
     pub(super) messages: usize,
 }
 
 /// A rule that gives places to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundBinding {
-    /// In the words of the source.
+    /// The rule in the words of the source.
     pub(super) source: String,
     pub(super) pattern: String,
     /// An agent of the source.
@@ -128,11 +128,11 @@ pub(super) struct FoundPerson {
 pub(super) struct FoundSecret {
     /// The name of its file in `secrets/`.
     pub(super) name: String,
-    /// Where the source has it.
+    /// The place of the secret in the source.
     pub(super) source: String,
-    /// Absent: the source has it elsewhere, as in the environment.
+    /// Absent: the source has the secret elsewhere, as in the environment.
     pub(super) value: Option<SecretString>,
-    /// The section of the config that uses it.
+    /// The section of the config that uses the secret.
     pub(super) section: Section,
     /// The usual name in the environment.
     pub(super) variable: String,

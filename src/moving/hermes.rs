@@ -1,5 +1,5 @@
-//! Hermes: a folder is a profile, and a profile is an agent. Routes, people and conversations of all
-//! profiles are often in the first one.
+//! Hermes: a folder is a profile, and a profile is an agent. The first profile often has the
+//! routes, people and conversations of all.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -111,7 +111,7 @@ impl Profile {
         top.or_else(|| self.settings.get("gateway")?.get(key))
     }
 
-    /// A key of a platform, wherever it stands.
+    /// A key of a platform, from any of its places in the settings.
     fn of_platform(&self, platform: Platform, key: &str) -> Option<&Value> {
         let name = platform.as_str();
         let top = self.settings.get(name);
@@ -210,7 +210,7 @@ impl Profile {
         jobs.cloned().unwrap_or_default()
     }
 
-    /// Bots, people and routes. The first profile has those of all.
+    /// Bots, people and routes. The first profile has them for all profiles.
     fn house(&self, source: &Source, found: &mut Found) {
         for platform in PLATFORMS {
             let variable = format!("{}_BOT_TOKEN", platform.as_str().to_uppercase());
@@ -242,7 +242,7 @@ impl Profile {
         .any(|value| matches!(value.to_ascii_lowercase().as_str(), "true" | "1" | "yes"))
     }
 
-    /// Everybody who may write to the bot of a platform.
+    /// All people who may write to the bot of a platform.
     fn allowed(&self, source: &Source, platform: Platform) -> Vec<FoundPerson> {
         let name = platform.as_str();
         let mut people: Vec<FoundPerson> = Vec::new();
@@ -305,7 +305,7 @@ impl Profile {
         found.people.extend(self.allowed(source, platform));
     }
 
-    /// The people of a group's rule. None: everybody there.
+    /// The people of a group's rule. None: all people there.
     fn users(&self, source: &Source, platform: Platform) -> Option<Vec<PersonId>> {
         if self.may_all_write(platform) {
             return None;
@@ -325,7 +325,7 @@ impl Profile {
         Some(people)
     }
 
-    /// Chats and channels that the bot is limited to. None: no limit.
+    /// The chats and channels that the bot is limited to. None: no limit.
     fn limited_to(&self, platform: Platform) -> Option<Vec<String>> {
         let (key, variable) = match platform {
             Platform::Discord => ("allowed_channels", "DISCORD_ALLOWED_CHANNELS"),
@@ -353,7 +353,8 @@ impl Profile {
             return;
         }
         let mut routes: Vec<&Value> = routes.iter().collect();
-        // Of two that match, the narrower counts there, and the order of the file within one kind.
+        // Hermes prefers the narrower of two matching routes, and the order of the file within one
+        // kind.
         routes.sort_by_key(|route| {
             let points = [("thread_id", 8), ("chat_id", 4), ("guild_id", 2)];
             let has = |key: &str| route.get(key).is_some_and(|value| !value.is_null());
@@ -441,7 +442,7 @@ impl Profile {
             (platform, None, None, None) => (platform.to_string(), everybody),
             _ => return Err("such a rule cannot be written here".into()),
         };
-        // Without people and roles, nobody is let in there.
+        // Without people and roles, the rule lets no person in there.
         if platform == Platform::Discord
             && users.is_none()
             && roles.is_empty()
@@ -453,7 +454,7 @@ impl Profile {
         Ok((pattern, users, roles))
     }
 
-    /// Groups that the bot answers in without a route: the first profile's.
+    /// Groups with answers but without a route: the first profile's.
     fn chats(&self, source: &Source, found: &mut Found) {
         for platform in PLATFORMS {
             let kind = match platform {
@@ -496,7 +497,7 @@ impl Profile {
     }
 }
 
-/// The places of a rule, the people and the roles it is for.
+/// The places of a rule, its people and its roles.
 type Rule = (String, Option<Vec<PersonId>>, Vec<u64>);
 
 fn platform_of(route: &Value) -> Platform {
@@ -525,7 +526,7 @@ fn paragraphs(text: &str) -> String {
     entries.join("\n\n") + "\n"
 }
 
-/// A session as it was held.
+/// A session of the source.
 struct Held {
     id: String,
     parent: Option<String>,
@@ -535,7 +536,7 @@ struct Held {
     messages: Vec<Arriving>,
 }
 
-/// The sessions of a profile's database, by the agent that held them.
+/// The sessions of a profile's database, by agent.
 fn conversations(source: &Source, profile: &Profile, into: &mut HashMap<String, Vec<Held>>) {
     let Some(database) = source.database(&profile.tree, "state.db") else {
         return;
@@ -584,7 +585,7 @@ fn conversations(source: &Source, profile: &Profile, into: &mut HashMap<String, 
     }
 }
 
-/// A session with its agent, and whether people took part in it.
+/// A session with its agent, and whether people took part.
 fn held(row: &Cells<'_, '_>, profile: &Profile, per_user: bool) -> Option<(String, Held, bool)> {
     let platform = row.text(1).unwrap_or_default();
     let key = row.text(3).unwrap_or_default();
@@ -691,7 +692,7 @@ fn plain(content: &str) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A session that goes on with a shorter history names the one before: both are one conversation.
+/// A session with a shortened history names the session before: both are one conversation.
 fn add_conversations(source: &Source, agent: &mut FoundAgent, held: Vec<Held>) {
     let keys: HashMap<String, String> = held
         .iter()

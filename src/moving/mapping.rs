@@ -1,4 +1,5 @@
-//! What several systems share: chat addresses, names of tools, providers of models, `.env` files.
+//! Things that several systems share: chat addresses, names of tools, providers of models, `.env`
+//! files.
 
 use std::collections::HashMap;
 
@@ -47,7 +48,7 @@ impl Address {
     }
 }
 
-/// A person by a number, with or without the platform before it: `tg:5`, `telegram:5`, `user:5`.
+/// A person by a number, with or without a platform in front: `tg:5`, `telegram:5`, `user:5`.
 pub(super) fn person(platform: Platform, id: &str) -> Option<PersonId> {
     let id = id.trim();
     let number = id.rsplit(':').next().unwrap_or(id);
@@ -86,8 +87,8 @@ pub(super) struct ToolLists {
 }
 
 impl ToolLists {
-    /// Puts the limits into an agent's table, and returns the names without a counterpart. A tool that
-    /// is not known is never allowed.
+    /// Puts the limits into an agent's table, and returns the names without a counterpart. An
+    /// unknown tool is never allowed.
     pub(super) fn put_into(self, table: &mut AgentTable) -> Vec<String> {
         let mut unknown = Vec::new();
         let mut mapped = |names: Vec<String>| {
@@ -164,11 +165,11 @@ pub(super) fn bot(platform: Platform, source: String, token: Token) -> FoundSecr
     }
 }
 
-/// A token as it stands in a config.
+/// A token in a config.
 #[derive(Debug, Default)]
 pub(super) struct Token {
     pub(super) value: Option<SecretString>,
-    /// The variable of the environment that has it.
+    /// The variable of the environment with the token.
     pub(super) variable: Option<String>,
 }
 
@@ -196,7 +197,7 @@ impl Token {
     }
 }
 
-/// A provider of models. None for a dialect that is not known here.
+/// A provider of models. None for a dialect unknown here.
 pub(super) fn provider(
     (name, dialect): (&str, &str),
     base_url: Option<&str>,
@@ -238,7 +239,7 @@ pub(super) fn provider(
     })
 }
 
-/// Keys of providers that are usual in a `.env` file.
+/// Usual keys of providers in a `.env` file.
 pub(super) const PROVIDER_KEYS: [(&str, &str); 7] = [
     ("OPENAI_API_KEY", "openai"),
     ("ANTHROPIC_API_KEY", "anthropic"),
@@ -249,7 +250,7 @@ pub(super) const PROVIDER_KEYS: [(&str, &str); 7] = [
     ("DEEPSEEK_API_KEY", "deepseek"),
 ];
 
-/// Providers whose keys are in a `.env` file, but for those that were found elsewhere.
+/// Providers whose keys are in a `.env` file, but for providers found elsewhere.
 pub(super) fn providers_in(
     env: &HashMap<String, String>,
     secrets: &mut Vec<FoundSecret>,
@@ -293,7 +294,8 @@ pub(super) fn dotenv(text: &str) -> HashMap<String, String> {
     pairs.filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// The value of a line `- **Name:** Rose` of an IDENTITY.md. A placeholder in round brackets is none.
+/// The value of a line `- **Name:** Rose` of an IDENTITY.md. A placeholder in round brackets is
+/// none.
 pub(super) fn identity_line(text: &str, label: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let line = line.trim().trim_start_matches(['-', '*', ' ']);
@@ -307,7 +309,7 @@ pub(super) fn identity_line(text: &str, label: &str) -> Option<String> {
     })
 }
 
-/// A name or an emoji, if it is a short text.
+/// A name or an emoji, if the text is short.
 pub(super) fn short(value: Option<&str>) -> Option<String> {
     let text = value?.trim();
     let is_short =

@@ -1,48 +1,59 @@
 //! Moving in: agents, memories, bindings, people and conversations of other systems.
 //!
-//! A system's file reads its layout into a [`found::Found`]; [`plan`] compares that with the home;
-//! [`carry_out`] does what is new. The source is only read. Everything that is not carried is in the
-//! [`Report`], with the reason.
+//! A system's file reads its layout into a [`found::Found`]; [`plan`] compares the contents with
+//! the home; [`carry_out`] carries everything new. The source is only read. The [`Report`] names
+//! everything left behind, with the reason.
 
 mod carry_out;
 mod export;
 mod found;
 mod hermes;
+mod homes;
 mod mapping;
 mod moltis;
 mod openclaw;
 mod plan;
 mod report;
 mod running;
+mod schedules;
 mod signet;
 mod source;
 mod spool;
 mod staging;
+mod telling;
 mod tree;
+mod unpacking;
 mod zeroclaw;
 
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::storage::StoreError;
 use crate::tenants::{Site, TenantError};
 use found::Found;
+use report::Kind;
 use source::Source;
+use staging::Staging;
 
 pub(crate) use export::openclaw as export_openclaw;
-pub(crate) use report::{Item, Kind, Report, State, System};
+pub(crate) use report::{Report, State, System};
+pub(crate) use telling::told;
 
-/// What to import, and how.
+/// The source and the extent of an import.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Wish {
     pub(crate) system: System,
+    /// The folder, or an archive of the folder.
     pub(crate) folder: PathBuf,
-    /// A second folder of the installation, where it has one.
+    /// A second folder of the installation, if any.
     pub(crate) config_folder: Option<PathBuf>,
-    /// The account whose bot moves in, where there are several.
+    /// The account whose bot moves in, if the source has several.
     pub(crate) account: Option<String>,
     /// Ids there and the ids they get here.
     pub(crate) names: Vec<(String, String)>,
@@ -50,15 +61,43 @@ pub(crate) struct Wish {
     pub(crate) with_secrets: bool,
     /// Global memories stay global.
     pub(crate) keep_global: bool,
-    /// Also what was noted by the way.
+    /// Notes taken by the way come too.
     pub(crate) everything: bool,
     /// Nothing is kept.
     pub(crate) only_look: bool,
 }
 
+impl Wish {
+    /// A look at the whole of an installation.
+    pub(crate) fn look(system: System, folder: PathBuf) -> Self {
+        Wish {
+            system,
+            folder,
+            config_folder: None,
+            account: None,
+            names: Vec::new(),
+            with_secrets: false,
+            keep_global: false,
+            everything: false,
+            only_look: true,
+        }
+    }
+}
+
+/// The contents of an installation, in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Glance {
+    pub(crate) agents: usize,
+    /// Places with an agent of their own.
+    pub(crate) places: usize,
+    /// The topics and threads among the places.
+    pub(crate) topics: usize,
+    pub(crate) conversations: usize,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MovingError {
-    /// The folder is not one of that system.
+    /// The folder does not belong to the system.
     #[error("{0}")]
     NoSource(String),
     #[error("{}: {error}", .path.display())]
@@ -69,14 +108,55 @@ pub(crate) enum MovingError {
     Store(#[from] StoreError),
 }
 
-/// Reads the source, and carries what is new into the home, or only tells what that would be.
+/// Reads the source, and carries everything new into the home, or only tells the plan.
 pub(crate) async fn import(site: &Site, wish: Wish) -> Result<Report, MovingError> {
     let (home, reading) = (site.home.clone(), wish.clone());
-    let (source, found) = blocking(move || look(&home, &reading)).await?;
+    let (source, found) = blocking(move || look(&home, &home, &reading)).await?;
     carry_out::run(site, &wish, source, found).await
 }
 
-fn look(home: &Path, wish: &Wish) -> Result<(Arc<Source>, Found), MovingError> {
+/// Counts the contents of an installation, before its future home exists. Copies are made in a
+/// folder for temporary files.
+pub(crate) async fn glance(home: &Path, wish: Wish) -> Result<Glance, MovingError> {
+    let home = home.to_owned();
+    blocking(move || {
+        let scratch = Scratch::new()?;
+        let (_source, found) = look(&home, &scratch.0, &wish)?;
+        let is_topic = |pattern: &str| pattern.contains(":topic:") || pattern.contains(":thread:");
+        let topics = found.bindings.iter();
+        let topics = topics.filter(|binding| is_topic(&binding.pattern));
+        let agents = found.agents.iter();
+        Ok(Glance {
+            agents: found.agents.len(),
+            places: found.bindings.len(),
+            topics: topics.count(),
+            conversations: agents.map(|agent| agent.conversations.len()).sum(),
+        })
+    })
+    .await
+}
+
+/// A folder of this process alone, beside folders of others.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, MovingError> {
+        let path = std::env::temp_dir().join(format!("parlor-{}", Uuid::new_v4()));
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(disk(&path))?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A leftover does no harm: the system empties the folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Reads the source. Copies and unpacked files are in a folder of `scratch` meanwhile.
+fn look(home: &Path, scratch: &Path, wish: &Wish) -> Result<(Arc<Source>, Found), MovingError> {
     let folder = &wish.folder;
     let name = wish.system.name();
     let Ok(path) = std::fs::canonicalize(folder) else {
@@ -85,26 +165,33 @@ fn look(home: &Path, wish: &Wish) -> Result<(Arc<Source>, Found), MovingError> {
             folder.display()
         )));
     };
-    if path.is_file() {
+    if !path.is_dir() && !path.is_file() {
         return Err(MovingError::NoSource(format!(
-            "{} is a file; unpack it first, and name the folder",
+            "{} is neither a folder nor a file",
             folder.display()
         )));
     }
     let own = std::fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
-    if path.starts_with(&own) || own.starts_with(&path) {
+    if path.is_dir() && (path.starts_with(&own) || own.starts_with(&path)) {
         return Err(MovingError::NoSource(format!(
             "{} is, or holds, the home of Parlor",
             path.display()
         )));
     }
-    let source = Source::open(&path, home).map_err(disk(&path))?;
+    let staging = Staging::new(scratch).map_err(disk(scratch))?;
+    let (source, wish) = match path.is_dir() {
+        true => (
+            Source::open(&path, staging).map_err(disk(&path))?,
+            wish.clone(),
+        ),
+        false => unpack(&path, staging, wish.clone())?,
+    };
     let found = match wish.system {
-        System::OpenClaw => openclaw::read(&source, wish),
-        System::Hermes => hermes::read(&source, wish),
-        System::ZeroClaw => zeroclaw::read(&source, wish),
-        System::Moltis => moltis::read(&source, wish),
-        System::Signet => signet::read(&source, wish),
+        System::OpenClaw => openclaw::read(&source, &wish),
+        System::Hermes => hermes::read(&source, &wish),
+        System::ZeroClaw => zeroclaw::read(&source, &wish),
+        System::Moltis => moltis::read(&source, &wish),
+        System::Signet => signet::read(&source, &wish),
     };
     let Some(mut found) = found else {
         return Err(MovingError::NoSource(format!(
@@ -113,8 +200,34 @@ fn look(home: &Path, wish: &Wish) -> Result<(Arc<Source>, Found), MovingError> {
         )));
     };
     bound(&source, &mut found);
-    keep_schedules(&source, &mut found, wish.system);
+    schedules::carry(&source, &mut found, wish.system);
     Ok((Arc::new(source), found))
+}
+
+/// Unpacks an archive. The config of an installation may be in a folder of its own there.
+fn unpack(archive: &Path, staging: Staging, wish: Wish) -> Result<(Source, Wish), MovingError> {
+    let into = staging.fresh("archive");
+    let made = DirBuilder::new().mode(0o700).create(&into);
+    made.map_err(disk(&into))?;
+    let left_out = unpacking::unpack(archive, &into)
+        .map_err(|problem| MovingError::NoSource(format!("{}: {problem}", archive.display())))?;
+    let folder = unpacking::home_in(&into, wish.system);
+    let source = Source::unpacked(&folder, archive, staging).map_err(disk(archive))?;
+    for name in left_out {
+        source.left(Kind::File, name, "it is no plain file, or there twice");
+    }
+    let apart = match wish.system {
+        System::Moltis => unpacking::with_one_of(&into, &["moltis.toml"]),
+        _ => None,
+    };
+    let config_folder = wish.config_folder.clone().or(apart);
+    Ok((
+        source,
+        Wish {
+            config_folder,
+            ..wish
+        },
+    ))
 }
 
 /// Agents of a source.
@@ -126,7 +239,7 @@ const MOST_CONVERSATIONS: usize = 20_000;
 /// Rules of a source.
 const MOST_RULES: usize = 1_000;
 
-/// Cuts off what no house has.
+/// Cuts off amounts beyond any real house.
 fn bound(source: &Source, found: &mut Found) {
     let cut = |kind, count: usize, most: usize| {
         if count > most {
@@ -148,29 +261,6 @@ fn bound(source: &Source, found: &mut Found) {
             MOST_CONVERSATIONS,
         );
         agent.conversations.drain(..old);
-    }
-}
-
-/// Schedules are kept as files, for the day on which agents have some.
-fn keep_schedules(source: &Source, found: &mut Found, system: System) {
-    for agent in &mut found.agents {
-        if agent.schedules.is_empty() {
-            continue;
-        }
-        let path = plan::beside(system).join("schedules.json");
-        for schedule in &agent.schedules {
-            let name = ["name", "id"]
-                .iter()
-                .find_map(|key| schedule.get(key)?.as_str());
-            let name = format!("{}: {}", agent.source_id, name.unwrap_or("a schedule"));
-            let why = format!(
-                "agents have no schedules here yet; it is kept in {}",
-                path.display()
-            );
-            source.left(Kind::Schedule, name, why);
-        }
-        let text = serde_json::to_string_pretty(&agent.schedules).unwrap_or_default();
-        agent.add_file(Kind::File, path, found::Content::Text(text + "\n"));
     }
 }
 

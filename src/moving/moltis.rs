@@ -54,8 +54,11 @@ pub(super) fn read(source: &Source, wish: &Wish) -> Option<Found> {
     house.schedules(&mut found);
     for (key, why) in [
         ("mcp", "MCP servers are set up by hand here"),
-        ("hooks", "there are no hooks here"),
-        ("heartbeat", "agents have no schedules here yet"),
+        (
+            "hooks",
+            "programs that run inside; [hooks.<name>] here is for calls from outside",
+        ),
+        ("heartbeat", "write [agents.<id>.heartbeat] here"),
         ("env", "set variables where the gateway is started"),
     ] {
         if house.settings.get(key).is_some() {
@@ -361,17 +364,20 @@ impl House<'_> {
     }
 
     fn bindings(&self, platform: Platform, (path, account): (&str, &Value), found: &mut Found) {
-        let usual = account["agent_id"].as_str();
-        let binding = |source: String, pattern: String, agent: &str| FoundBinding {
-            source,
-            pattern,
-            agent: agent.to_owned(),
-            require_mention: None,
-            users: None,
-            roles: Vec::new(),
-        };
+        self.chats(platform, (path, account), found);
+        self.users(platform, (path, account), found);
+        if let Some(agent) = account["agent_id"].as_str() {
+            found
+                .bindings
+                .push(binding(path.to_owned(), platform.to_string(), agent));
+        }
+    }
+
+    /// Groups, channels and private chats with an agent of their own.
+    fn chats(&self, platform: Platform, (path, account): (&str, &Value), found: &mut Found) {
         let mention = account["mention_mode"].as_str().unwrap_or("mention");
         let policy = account["group_policy"].as_str().unwrap_or("open");
+        let usual = account["agent_id"].as_str().unwrap_or(MAIN);
         let listed = words(account.get("group_allowlist"));
         let mut chats: Vec<(String, String)> = Vec::new();
         for (chat, rule) in account["channel_overrides"]
@@ -388,7 +394,7 @@ impl House<'_> {
                 .iter()
                 .filter(|chat| chats.iter().all(|(known, _)| known != *chat));
             let others: Vec<_> = others
-                .map(|chat| (chat.clone(), usual.unwrap_or(MAIN).to_owned()))
+                .map(|chat| (chat.clone(), usual.to_owned()))
                 .collect();
             chats.extend(others);
         }
@@ -416,6 +422,10 @@ impl House<'_> {
                 ..binding(what, pattern, &agent)
             });
         }
+    }
+
+    /// People with an agent of their own, wherever they write.
+    fn users(&self, platform: Platform, (path, account): (&str, &Value), found: &mut Found) {
         for (user, rule) in account["user_overrides"].as_object().into_iter().flatten() {
             let (Some(agent), Some(_)) =
                 (rule["agent_id"].as_str(), mapping::person(platform, user))
@@ -435,11 +445,6 @@ impl House<'_> {
             found
                 .bindings
                 .push(binding(what, format!("{platform}:user:{user}"), agent));
-        }
-        if let Some(agent) = usual {
-            found
-                .bindings
-                .push(binding(path.to_owned(), platform.to_string(), agent));
         }
     }
 
@@ -467,7 +472,33 @@ impl House<'_> {
         let Some(database) = &self.database else {
             return;
         };
-        let source = self.source;
+        let bound = self.bound(database);
+        let (mut tools, mut external) = (0, 0);
+        for session in self.sessions(database) {
+            match session.is_external {
+                true => external += 1,
+                false => tools += self.conversation(session, &bound, found),
+            }
+        }
+        for agent in &mut found.agents {
+            agent
+                .conversations
+                .sort_by_key(|conversation| conversation.messages.last_at);
+        }
+        let left = |count, (one, many), why| {
+            if count > 0 {
+                let what = super::some(count, one, many);
+                self.source.left(Kind::Conversation, what, why);
+            }
+        };
+        let results = ("result of a tool", "results of tools");
+        left(tools, results, "the words of people and agents are carried");
+        let sessions = ("session", "sessions");
+        left(external, sessions, "they were held with another program");
+    }
+
+    /// The places of sessions, by session key.
+    fn bound(&self, database: &Database) -> HashMap<String, Bound> {
         let columns = [
             "channel_type",
             "account_id",
@@ -475,11 +506,15 @@ impl House<'_> {
             "thread_id",
             "session_key",
         ];
-        let bound = database.rows(source, ("channel_sessions", &columns), ("", &[]), |row| {
+        let table = ("channel_sessions", columns.as_slice());
+        let bound = database.rows(self.source, table, ("", &[]), |row| {
             let address = (row.text(0)?, row.text(1)?, row.text(2)?, row.word(3));
             Some((row.text(4)?, address))
         });
-        let bound: HashMap<String, Bound> = bound.into_iter().collect();
+        bound.into_iter().collect()
+    }
+
+    fn sessions(&self, database: &Database) -> Vec<Session> {
         let columns = [
             "key",
             "agent_id",
@@ -488,76 +523,55 @@ impl House<'_> {
             "parent_session_key",
             "external_agent_kind",
         ];
-        let sessions = database.rows(
-            source,
-            ("sessions", &columns),
-            ("", &["updated_at"]),
-            |row| {
-                Some((
-                    row.text(0)?,
-                    row.word(1),
-                    row.json(2),
-                    row.word(4).is_some(),
-                    row.word(5).is_some(),
-                ))
-            },
-        );
-        let (mut tools, mut others) = (0, 0);
-        for (key, agent, binding, is_branch, is_external) in sessions {
-            if is_external {
-                others += 1;
-                continue;
-            }
-            let address = bound.get(&key).cloned().or_else(|| bound_in(&binding?));
-            let place = match (&address, is_branch) {
-                (Some(_), true) => Err("it is a branch of another"),
-                (Some(address), false) => self.place(address),
-                (None, _) => Err("it was held in no place of Telegram or Discord"),
-            };
-            let id = agent.unwrap_or_else(|| MAIN.to_owned());
-            let Some(text) = self.history(&key) else {
-                continue;
-            };
-            let person = place.as_ref().ok().and_then(SessionKey::only_person);
-            let (messages, calls) = messages_in(&text, person.as_ref());
-            tools += calls;
-            let Some(agent) = found.agent(&id) else {
-                source.left(Kind::Conversation, key, format!("no agent `{id}` is there"));
-                continue;
-            };
-            match source.spool(messages) {
-                Ok(messages) if messages.count > 0 => agent.conversations.push(FoundConversation {
-                    source_id: key.clone(),
-                    name: key,
-                    place,
-                    messages,
-                    summary: None,
-                }),
-                Ok(_) => {}
-                Err(error) => source.left(Kind::Conversation, key, error.to_string()),
-            }
+        let table = ("sessions", columns.as_slice());
+        database.rows(self.source, table, ("", &["updated_at"]), |row| {
+            Some(Session {
+                key: row.text(0)?,
+                agent: row.word(1),
+                binding: row.json(2),
+                is_branch: row.word(4).is_some(),
+                is_external: row.word(5).is_some(),
+            })
+        })
+    }
+
+    /// Returns the number of tool results that are not carried.
+    fn conversation(
+        &self,
+        session: Session,
+        bound: &HashMap<String, Bound>,
+        found: &mut Found,
+    ) -> usize {
+        let (source, key) = (self.source, session.key);
+        let Some(text) = self.history(&key) else {
+            return 0;
+        };
+        let own = bound.get(&key).cloned();
+        let address = own.or_else(|| bound_in(&session.binding?));
+        let place = match (&address, session.is_branch) {
+            (Some(_), true) => Err("it is a branch of another"),
+            (Some(address), false) => self.place(address),
+            (None, _) => Err("it was held in no place of Telegram or Discord"),
+        };
+        let person = place.as_ref().ok().and_then(SessionKey::only_person);
+        let (messages, tools) = messages_in(&text, person.as_ref());
+        let id = session.agent.unwrap_or_else(|| MAIN.to_owned());
+        let Some(agent) = found.agent(&id) else {
+            source.left(Kind::Conversation, key, format!("no agent `{id}` is there"));
+            return tools;
+        };
+        match source.spool(messages) {
+            Ok(messages) if messages.count > 0 => agent.conversations.push(FoundConversation {
+                source_id: key.clone(),
+                name: key,
+                place,
+                messages,
+                summary: None,
+            }),
+            Ok(_) => {}
+            Err(error) => source.left(Kind::Conversation, key, error.to_string()),
         }
-        for agent in &mut found.agents {
-            agent
-                .conversations
-                .sort_by_key(|conversation| conversation.messages.last_at);
-        }
-        if tools > 0 {
-            let what = super::some(tools, "result of a tool", "results of tools");
-            source.left(
-                Kind::Conversation,
-                what,
-                "the words of people and agents are carried",
-            );
-        }
-        if others > 0 {
-            let what = super::some(others, "session", "sessions");
-            source.left(
-                Kind::Conversation,
-                what,
-                "they were held with another program",
-            );
-        }
+        tools
     }
 
     fn place(&self, (platform, account, chat, thread): &Bound) -> Result<SessionKey, &'static str> {
@@ -637,6 +651,16 @@ impl House<'_> {
 /// Id, name, emoji, theme, and whether it is the default.
 type AgentRow = (String, Option<String>, Option<String>, Option<String>, bool);
 
+/// A session as its table has it.
+struct Session {
+    key: String,
+    agent: Option<String>,
+    binding: Option<Value>,
+    is_branch: bool,
+    /// Held with another program.
+    is_external: bool,
+}
+
 /// Platform, account, chat and thread.
 type Bound = (String, String, String, Option<String>);
 
@@ -705,4 +729,15 @@ fn front_matter(text: &str) -> Option<Value> {
         .strip_prefix('\n')?;
     let (yaml, _) = rest.split_once("\n---")?;
     serde_saphyr::from_str::<Value>(yaml).ok()
+}
+
+fn binding(source: String, pattern: String, agent: &str) -> FoundBinding {
+    FoundBinding {
+        source,
+        pattern,
+        agent: agent.to_owned(),
+        require_mention: None,
+        users: None,
+        roles: Vec::new(),
+    }
 }

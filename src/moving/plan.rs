@@ -1,4 +1,4 @@
-//! What an import would do: what was found, compared with the home. Pure.
+//! The plan of an import: the contents of the source, compared with the home. Pure.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use crate::domain::{
 use crate::records::imports::{Carried, Row, Rows};
 use crate::routing;
 
-/// The home, as far as an import meets it.
+/// The parts of the home with a meaning for an import.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// What was carried from this source before.
+    /// The things carried from this source before.
     pub(super) carried: Rows,
-    /// Agents that are there.
+    /// The agents of the home.
     pub(super) agents: HashMap<AgentUid, AgentId>,
-    /// Ids that a new agent cannot have.
+    /// Ids not free for a new agent.
     pub(super) taken: HashSet<AgentId>,
     /// Members, and people with a role in the config.
     pub(super) members: HashSet<PersonId>,
     /// Bindings in the config without filters.
     pub(super) bindings: HashMap<String, AgentId>,
-    /// Platforms that are in use here.
+    /// Platforms in use here.
     pub(super) platforms: HashSet<Platform>,
     /// Places with an agent set from chat.
     pub(super) pinned: HashSet<SessionKey>,
@@ -54,14 +54,14 @@ impl Target {
     }
 }
 
-/// An id for each agent of the source, and a remark where it is another than there.
+/// An id for each agent of the source, and a remark where the id differs from the source's.
 pub(super) fn targets(
     agents: &[FoundAgent],
     known: &Known,
     wanted: &[(String, String)],
 ) -> Vec<(Target, Option<String>)> {
     let mut taken = known.taken.clone();
-    // Agents that were imported before keep the ids they have here.
+    // Agents of an earlier import keep the ids they have here.
     let choose = |agent: &FoundAgent| {
         let carried = known
             .carried
@@ -137,7 +137,7 @@ fn has_limits(agent: &FoundAgent) -> bool {
         || table.skills.as_ref().is_some_and(has_list)
 }
 
-/// The id, or the id with a number behind it.
+/// The id, with a number if the id is taken.
 fn free(base: &str, taken: &HashSet<AgentId>) -> AgentId {
     let numbered = (2..).map(|number| format!("{base}-{number}"));
     let mut ids = std::iter::once(base.to_owned())
@@ -147,15 +147,15 @@ fn free(base: &str, taken: &HashSet<AgentId>) -> AgentId {
         .expect("some number is free")
 }
 
-/// A file of the home, where one of the source would be.
+/// A file of the home in the place of a file of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ours {
     pub(super) digest: String,
-    /// Nobody has changed it since it came with the program.
+    /// The file is unchanged since the program shipped the file.
     pub(super) is_shipped: bool,
 }
 
-/// What becomes of a file.
+/// The step for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileStep {
     Write,
@@ -177,7 +177,7 @@ pub(super) fn file_step(theirs: &str, ours: Option<&Ours>, carried: Option<&Row>
     }
 }
 
-/// The folder, in an agent's, for what has no other place here.
+/// The folder, in an agent's folder, for files without another place here.
 pub(super) fn beside(system: System) -> PathBuf {
     Path::new("workspace")
         .join("imported")
@@ -190,7 +190,7 @@ pub(super) struct PlannedRule {
     pub(super) rule: Option<NewRule>,
 }
 
-/// The rules for agents that are carried. Of two for the same places, the first counts.
+/// The rules for carried agents. The first of several rules for the same places counts.
 pub(super) fn rules(
     found: &Found,
     ids: &HashMap<String, AgentId>,
@@ -239,7 +239,7 @@ pub(super) fn rules(
     found.bindings.iter().map(plan).collect()
 }
 
-/// Whether the rule is for all of a platform that people here use.
+/// Whether the rule is for all of a platform in use here.
 fn is_wide(binding: &FoundBinding, known: &Known) -> bool {
     let mut fields = binding.pattern.split(':');
     let platform = fields.next().and_then(|name| name.parse().ok());
@@ -262,7 +262,7 @@ fn left(item: Item, state: State, why: &str) -> PlannedRule {
 }
 
 /// Agents that a rule gives to more than single places. A rule for a place opens its agent there by
-/// itself; these are reached by everybody who was let in, as in the source.
+/// itself; these agents are open to all members, as in the source.
 pub(super) fn reached_by_members(found: &Found) -> HashSet<String> {
     let wide = found.bindings.iter();
     let wide = wide.filter(|binding| binding.pattern.split(':').count() < 3);
@@ -274,7 +274,7 @@ pub(super) fn reached_by_members(found: &Found) -> HashSet<String> {
 pub(super) enum Goes {
     /// Into its place, as a conversation of its own.
     Place(SessionKey),
-    /// Behind the messages that were carried before.
+    /// Behind the messages of an earlier import.
     More {
         place: SessionKey,
         from: usize,
@@ -289,12 +289,12 @@ pub(super) struct Routes<'a> {
     pub(super) table: &'a routing::Table,
     pub(super) group_sessions: GroupSessions,
     pub(super) pinned: &'a HashSet<SessionKey>,
-    /// People named by rules, who stand for the others of a place.
+    /// People named by rules, in place of all people of a place.
     pub(super) people: &'a [PersonId],
 }
 
 impl Routes<'_> {
-    /// Where the conversation of an agent goes that is not carried yet.
+    /// The target of an agent's conversation that is not carried yet.
     pub(super) fn goes(&self, place: &SessionKey, agent: &AgentId) -> Goes {
         let is_whole_group = matches!(
             place,
@@ -333,12 +333,12 @@ impl Routes<'_> {
     }
 }
 
-/// The person in the key, else nobody.
+/// The person in the key, else a person without an id.
 fn person_of(place: &SessionKey) -> Option<PersonId> {
     place.only_person().or_else(|| match place.platform()? {
         Platform::Telegram => Some(PersonId::Telegram(TelegramUserId(0))),
         Platform::Discord => Some(PersonId::Discord(DiscordId(0))),
-        Platform::Local => None,
+        Platform::Local | Platform::Web => None,
     })
 }
 

@@ -1,4 +1,4 @@
-//! What an import finds, does and leaves: a list of items, for people and for programs.
+//! The report of an import: a list of items found, carried or left, for people and for programs.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ pub(super) const MOST_ITEMS: usize = 20_000;
 /// The longest name or reason from a source.
 const MAX_CHARS: usize = 300;
 
-/// A system that agents can come from.
+/// A system with agents to import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum System {
@@ -29,7 +29,7 @@ impl System {
         }
     }
 
-    /// As its makers write it.
+    /// The name as its makers write it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             System::OpenClaw => "OpenClaw",
@@ -47,7 +47,7 @@ pub(crate) struct Report {
     pub(crate) system: System,
     /// The folder of the other system.
     pub(crate) source: String,
-    /// Programs that have files of the source open.
+    /// Programs with open files of the source.
     pub(crate) running: Vec<Running>,
     /// Whether the plan was carried out.
     pub(crate) carried_out: bool,
@@ -62,7 +62,7 @@ impl Report {
     }
 }
 
-/// A program that uses the source.
+/// A program at work in the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Running {
     pub(crate) pid: u32,
@@ -72,9 +72,9 @@ pub(crate) struct Running {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Item {
     pub(crate) kind: Kind,
-    /// In the words of the source.
+    /// The item in the words of the source.
     pub(crate) source: String,
-    /// What it is here, or would be.
+    /// The counterpart here, present or planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
     pub(crate) state: State,
@@ -93,7 +93,7 @@ impl Item {
         }
     }
 
-    /// Something that is not carried.
+    /// An item left behind.
     pub(super) fn left(kind: Kind, source: impl AsRef<str>, why: impl AsRef<str>) -> Self {
         Item::new(kind, source, State::Skipped).because(why)
     }
@@ -164,7 +164,7 @@ pub(crate) enum State {
     Done,
     /// Is here already.
     Same,
-    /// Something else is here in its place, which stays.
+    /// A different thing is in its place here, and stays.
     Conflict,
     /// Cannot be carried, or is not wanted.
     Skipped,

@@ -1,4 +1,4 @@
-//! Programs that use a source right now, by the files they have open.
+//! Programs at work in a source right now, found by their open files.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(super) fn programs(folder: &Path) -> Vec<Running> {
 fn has_open(pid: u32, folder: &Path) -> bool {
     let files = fs::read_dir(format!("/proc/{pid}/fd"));
     let mut files = files.into_iter().flatten().flatten();
-    // A shell that only looks around has the folder open, and no file in it.
+    // A shell in the folder has the folder open, and no file in it.
     files.any(|entry| {
         let file = fs::read_link(entry.path()).ok();
         file.is_some_and(|file| file != folder && file.starts_with(folder))

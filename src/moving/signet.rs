@@ -12,7 +12,7 @@ use super::mapping::short;
 use super::openclaw::IDENTITY;
 use super::plan;
 use super::report::{Kind, System};
-use super::source::{Source, slug};
+use super::source::{Database, Source, slug};
 use super::tree::{Tree, What};
 use crate::config::{Names, SkillNames, Visibility};
 
@@ -251,6 +251,10 @@ fn memories(source: &Source, wish: &Wish, found: &mut Found) {
     said(gone, "deleted, archived or out of date there");
     said(by_the_way, "noted by the way; --all brings them");
     said(lost, "their agent is not there");
+    schedules(source, &database, found);
+}
+
+fn schedules(source: &Source, database: &Database, found: &mut Found) {
     let jobs = [
         "id",
         "name",

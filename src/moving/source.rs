@@ -1,5 +1,5 @@
-//! An installation of another system, for reading only. Each thing that cannot be read is noted for
-//! the report, and the rest goes on.
+//! An installation of another system, for reading only. Each unreadable thing is noted for the
+//! report, and the rest goes on.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -20,39 +20,62 @@ use super::staging::Staging;
 use super::tree::{Tree, What};
 use crate::records::transcript::Arriving;
 
-/// The largest text that is read: a config, an identity file.
+/// The largest text to be read: a config, an identity file.
 const MAX_TEXT_BYTES: u64 = 4 * 1024 * 1024;
-/// The largest file that is copied.
+/// The largest file to be copied.
 pub(super) const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
-/// The largest database that is copied to be read.
+/// The largest database to be copied for reading.
 const MAX_DATABASE_BYTES: u64 = 8 * 1024 * 1024 * 1024;
-/// Files below one folder.
+/// Files below a folder.
 const MOST_FILES: usize = 5_000;
 const MAX_DEPTH: usize = 12;
-/// Copies of a database that is written to meanwhile.
+/// Attempts at copying a database with concurrent writes.
 const MOST_TRIES: usize = 3;
 
 pub(super) struct Source {
     pub(super) tree: Arc<Tree>,
     pub(super) staging: Staging,
+    /// The folder or the archive, by the person's name for it.
+    pub(super) name: PathBuf,
+    /// The source is an archive. An archive may come from strangers, so no file outside the archive
+    /// is read for its sake.
+    is_archive: bool,
     notes: Mutex<Vec<Item>>,
     spool: Mutex<Option<Spool>>,
 }
 
 impl Source {
-    pub(super) fn open(folder: &Path, home: &Path) -> io::Result<Self> {
-        let tree = Arc::new(Tree::open(folder)?);
-        let staging = Staging::new(home)?;
+    pub(super) fn open(folder: &Path, staging: Staging) -> io::Result<Self> {
+        Self::new(Tree::open(folder)?, folder, staging, false)
+    }
+
+    /// An archive, unpacked into the staging folder.
+    pub(super) fn unpacked(folder: &Path, archive: &Path, staging: Staging) -> io::Result<Self> {
+        let tree = Tree::shown_as(folder.to_owned(), archive.to_owned())?;
+        Self::new(tree, archive, staging, true)
+    }
+
+    fn new(tree: Tree, name: &Path, staging: Staging, is_archive: bool) -> io::Result<Self> {
         let spool = Spool::new(staging.path().join("messages"))?;
         Ok(Source {
-            tree,
+            tree: Arc::new(tree),
             staging,
+            name: name.to_owned(),
+            is_archive,
             notes: Mutex::default(),
             spool: Mutex::new(Some(spool)),
         })
     }
 
-    /// Notes something for the report.
+    /// A folder outside, named by the source with its whole path.
+    pub(super) fn outside(&self, path: &Path) -> Option<Tree> {
+        match self.is_archive {
+            true => None,
+            false => Tree::open(path).ok(),
+        }
+    }
+
+    /// Notes an item for the report.
     pub(super) fn note(&self, item: Item) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.push(item);
@@ -62,7 +85,7 @@ impl Source {
         self.note(Item::left(kind, what, why));
     }
 
-    /// Something that a person has to do.
+    /// Notes a task for a person.
     pub(super) fn manual(&self, kind: Kind, what: impl AsRef<str>, why: impl AsRef<str>) {
         self.note(Item::new(kind, what, State::Manual).because(why));
     }
@@ -71,7 +94,7 @@ impl Source {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen = HashSet::new();
         let mut notes = std::mem::take(&mut *notes);
-        // A list that is read twice has the same faults twice.
+        // A list read twice has the same faults twice.
         notes.retain(|item| seen.insert((item.source.clone(), item.why.clone())));
         notes
     }
@@ -88,7 +111,7 @@ impl Source {
         spool.take().ok_or(io::ErrorKind::InvalidInput)?.finish()
     }
 
-    /// The text of a file. None if there is none, or it cannot be read.
+    /// The text of a file. None for a missing or unreadable file.
     pub(super) fn text(&self, tree: &Tree, path: impl AsRef<Path>) -> Option<String> {
         let path = path.as_ref();
         if !self.is_file(tree, path) {
@@ -173,7 +196,8 @@ impl Source {
         names
     }
 
-    /// All regular files below a folder, seen from it. Links and names that are no text are noted.
+    /// All regular files below a folder, relative to the folder. Links and names that are no text
+    /// are noted.
     pub(super) fn files(&self, tree: &Tree, folder: &Path) -> Vec<PathBuf> {
         let mut files = Vec::new();
         self.collect(tree, folder, Path::new(""), 0, &mut files);
@@ -278,7 +302,7 @@ impl Source {
         }
     }
 
-    /// Adds a file of the source to an agent, if it is there.
+    /// Adds a file of the source to an agent, if the file exists.
     pub(super) fn add_file(
         &self,
         agent: &mut FoundAgent,
@@ -319,8 +343,8 @@ impl Source {
         }
     }
 
-    /// Opens a private copy of a database, with changes that are not merged into its file yet. None
-    /// if there is none, or it cannot be read.
+    /// Opens a private copy of a database, with changes not yet merged into its file. None for a
+    /// missing or unreadable database.
     pub(super) fn database(&self, tree: &Tree, path: impl AsRef<Path>) -> Option<Database> {
         let path = path.as_ref();
         if !self.is_file(tree, path) {
@@ -352,8 +376,8 @@ impl Source {
         }
     }
 
-    /// A database is its file and the changes beside it, so all are copied, and again if one was
-    /// written to meanwhile.
+    /// A database is its file and the changes beside it, so all files are copied, and again after a
+    /// write to any of them.
     fn copy_database(&self, tree: &Tree, path: &Path) -> io::Result<PathBuf> {
         let parts = ["", "-wal", "-journal"].map(|end| {
             let mut name = path.as_os_str().to_owned();
@@ -401,7 +425,7 @@ const NO_PLAIN_FILE: &str = "it is a link or no plain file, and links are not fo
 
 /// A path for the report.
 pub(super) fn shown(tree: &Tree, path: &Path) -> String {
-    tree.path().join(path).display().to_string()
+    tree.shown().join(path).display().to_string()
 }
 
 /// A lower-case name of letters, digits and hyphens.
@@ -440,8 +464,8 @@ impl Database {
         read().unwrap_or_default()
     }
 
-    /// Reads rows of a table: the wanted columns in their order, with NULL for those that the table
-    /// does not have. The order is by columns that are there. Broken rows are counted and noted.
+    /// Reads rows of a table: the wanted columns in their order, with NULL for missing columns.
+    /// Missing columns are left out of the order too. Broken rows are counted and noted.
     pub(super) fn rows<T>(
         &self,
         source: &Source,
@@ -493,7 +517,7 @@ impl Database {
     }
 }
 
-/// The cells of a row, read as what is wanted, whatever their type.
+/// The cells of a row, read as the wanted type from any type.
 pub(super) struct Cells<'a, 'b>(&'a Row<'b>);
 
 impl Cells<'_, '_> {
@@ -545,7 +569,7 @@ impl Cells<'_, '_> {
     }
 }
 
-/// A number of this size counts milliseconds since 1970, a smaller one seconds.
+/// A number from this size on counts milliseconds since 1970, a smaller number seconds.
 const MS_FROM: f64 = 1e12;
 
 fn whole(number: f64) -> Option<i64> {
@@ -581,7 +605,7 @@ pub(super) fn time_of(text: &str) -> Option<i64> {
     read.next().map(|time| time.and_utc().timestamp_millis())
 }
 
-/// The same for a value of JSON.
+/// The time in a JSON value, in Unix milliseconds.
 pub(super) fn time_in(value: &Value) -> Option<i64> {
     match value {
         Value::Number(_) => time_of(&value.to_string()),

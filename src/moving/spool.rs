@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::domain::PersonId;
 use crate::records::transcript::{Arriving, Speaker};
 
-/// The longest message that is carried whole.
+/// The longest message carried whole.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// Messages of one conversation; of a longer one the newest are carried.
+/// Messages of a conversation; a longer conversation loses its oldest.
 const MOST_MESSAGES: usize = 20_000;
 
 /// Writes messages down, conversation by conversation.
@@ -56,7 +56,7 @@ impl Spool {
         Ok(Spool { path, file, at: 0 })
     }
 
-    /// Keeps the messages of a conversation that have words.
+    /// Keeps the messages with words of a conversation.
     pub(super) fn add(&mut self, messages: Vec<Arriving>) -> io::Result<Spooled> {
         let mut spooled = Spooled {
             at: self.at,
@@ -96,7 +96,7 @@ impl Spool {
     }
 }
 
-/// Everything that was spooled.
+/// All spooled messages.
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     path: PathBuf,
@@ -150,7 +150,7 @@ fn cut(text: String) -> String {
     format!("{} […]", &text[..end])
 }
 
-/// The first half of a digest, which is plenty.
+/// The first half of a digest is plenty.
 pub(super) fn hex(digest: &[u8]) -> String {
     let half = digest.iter().take(16);
     half.map(|byte| format!("{byte:02x}")).collect()

@@ -1,5 +1,8 @@
-//! A private folder in the home for the time of an import: copies of databases, messages on their way,
-//! files of new agents. It is deleted at the end; that of a killed process at the next import.
+//! A private folder in the home for the time of an import: copies of databases, messages on their
+//! way, files of new agents.
+//!
+//! The end of the import deletes the folder; the next import deletes the folder of a killed
+//! process.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -46,7 +49,7 @@ impl Drop for Staging {
     }
 }
 
-/// Deletes folders whose process is gone.
+/// Deletes folders of dead processes.
 fn clear(home: &Path) {
     let entries = fs::read_dir(home).into_iter().flatten().flatten();
     let left = entries.filter(|entry| {

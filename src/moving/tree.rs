@@ -1,5 +1,5 @@
-//! A folder of a source, for reading: no link, pipe or device in it is opened, and nothing outside it
-//! is reached.
+//! A folder of a source, for reading: links, pipes and devices are not opened, and paths outside
+//! the folder are not reached.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -9,13 +9,15 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
 
-/// Entries read of one folder.
+/// Entries read from a folder.
 const MOST_ENTRIES: usize = 50_000;
 
 #[derive(Debug)]
 pub(super) struct Tree {
     dir: Dir,
     path: PathBuf,
+    /// The path for people: the archive's path, for unpacked files.
+    shown: PathBuf,
 }
 
 /// An entry of a folder.
@@ -36,19 +38,29 @@ pub(super) enum What {
 impl Tree {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let path = std::fs::canonicalize(path)?;
+        let shown = path.clone();
+        Self::shown_as(path, shown)
+    }
+
+    /// A folder known to people by another path.
+    pub(super) fn shown_as(path: PathBuf, shown: PathBuf) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(&path, ambient_authority())?;
-        Ok(Tree { dir, path })
+        Ok(Tree { dir, path, shown })
     }
 
     /// A folder inside.
     pub(super) fn below(&self, path: &Path) -> io::Result<Self> {
         let dir = self.dir.open_dir(path)?;
-        let path = self.path.join(path);
-        Ok(Tree { dir, path })
+        let (shown, path) = (self.shown.join(path), self.path.join(path));
+        Ok(Tree { dir, path, shown })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(super) fn shown(&self) -> &Path {
+        &self.shown
     }
 
     /// None if nothing is there.

@@ -173,7 +173,7 @@ impl House<'_> {
         let usual = Path::new("agents").join(name).join("workspace");
         let named = settings["workspace"]["path"].as_str().map(PathBuf::from);
         if let Some(path) = named.filter(|path| path.is_absolute())
-            && let Ok(tree) = Tree::open(&path)
+            && let Some(tree) = self.source.outside(&path)
         {
             return Some(Arc::new(tree));
         }
@@ -466,11 +466,58 @@ impl House<'_> {
     }
 
     fn brain(&self, database: &Database, own: Option<&str>, found: &mut Found) {
-        let source = self.source;
-        let agents = database.rows(source, ("agents", &["id", "alias"]), ("", &[]), |row| {
+        let (mut talk, mut lost) = (0, 0);
+        let mut days: HashMap<(String, String), Vec<String>> = HashMap::new();
+        for row in self.brain_rows(database) {
+            if row.category == "conversation" {
+                talk += 1;
+                continue;
+            }
+            if row.is_old {
+                continue;
+            }
+            let alias = row.alias.as_deref().or(own).unwrap_or("default");
+            let is_alone = found.agents.len() == 1;
+            let agent = found
+                .agents
+                .iter_mut()
+                .find(|agent| agent.source_id == alias || (alias == "default" && is_alone));
+            let Some(agent) = agent else {
+                lost += 1;
+                continue;
+            };
+            if row.category == "daily" {
+                let time = chrono::DateTime::from_timestamp_millis(row.created_at);
+                let day = time.unwrap_or_default().format("%Y-%m-%d").to_string();
+                let notes = days.entry((agent.source_id.clone(), day)).or_default();
+                notes.push(row.text);
+                continue;
+            }
+            agent.memories.push(FoundMemory {
+                source_id: format!("{}/{}", agent.source_id, row.id),
+                text: row.text,
+                visibility: Visibility::Private,
+                created_at: row.created_at,
+            });
+        }
+        add_days(found, days);
+        let left = |count, why| {
+            if count > 0 {
+                let what = super::some(count, "memory", "memories");
+                self.source.left(Kind::Memory, what, why);
+            }
+        };
+        left(talk, "they are copies of what was said");
+        left(lost, "their agent is not there");
+    }
+
+    fn brain_rows(&self, database: &Database) -> Vec<BrainRow> {
+        let table = ("agents", ["id", "alias"].as_slice());
+        let agents = database.rows(self.source, table, ("", &[]), |row| {
             Some((row.text(0)?, row.text(1)?))
         });
         let aliases: HashMap<String, String> = agents.into_iter().collect();
+        let alias = |id: String| aliases.get(&id).cloned().unwrap_or(id);
         let columns = [
             "id",
             "key",
@@ -480,80 +527,17 @@ impl House<'_> {
             "superseded_by",
             "agent_id",
         ];
-        let (mut talk, mut lost) = (0, 0);
-        let rows = database.rows(
-            source,
-            ("memories", &columns),
-            ("", &["created_at", "id"]),
-            |row| {
-                let alias = row
-                    .word(6)
-                    .map(|id| aliases.get(&id).cloned().unwrap_or(id));
-                let text = row.word(2)?;
-                let text = match row.word(1) {
-                    Some(key) if !text.to_lowercase().contains(&key.to_lowercase()) => {
-                        format!("{key}: {text}")
-                    }
-                    _ => text,
-                };
-                let is_old = row.word(5).is_some();
-                Some((
-                    row.text(0)?,
-                    alias,
-                    text,
-                    row.text(3).unwrap_or_default(),
-                    row.time(4).unwrap_or(0),
-                    is_old,
-                ))
-            },
-        );
-        let mut days: HashMap<(String, String), Vec<String>> = HashMap::new();
-        for (id, alias, text, category, created_at, is_old) in rows {
-            if category == "conversation" {
-                talk += 1;
-            }
-            if is_old || category == "conversation" {
-                continue;
-            }
-            let alias = alias
-                .or_else(|| own.map(str::to_owned))
-                .unwrap_or_else(|| "default".to_owned());
-            let is_alone = found.agents.len() == 1;
-            let agent = match found
-                .agents
-                .iter_mut()
-                .position(|agent| agent.source_id == alias || (alias == "default" && is_alone))
-            {
-                Some(at) => &mut found.agents[at],
-                None => {
-                    lost += 1;
-                    continue;
-                }
-            };
-            if category == "daily" {
-                let day = chrono::DateTime::from_timestamp_millis(created_at).unwrap_or_default();
-                let day = day.format("%Y-%m-%d").to_string();
-                days.entry((agent.source_id.clone(), day))
-                    .or_default()
-                    .push(text);
-                continue;
-            }
-            agent.memories.push(FoundMemory {
-                source_id: format!("{}/{id}", agent.source_id),
-                text,
-                visibility: Visibility::Private,
-                created_at,
-            });
-        }
-        add_days(found, days);
-        if talk > 0 {
-            let what = super::some(talk, "memory", "memories");
-            source.left(Kind::Memory, what, "they are copies of what was said");
-        }
-        if lost > 0 {
-            let what = super::some(lost, "memory", "memories");
-            source.left(Kind::Memory, what, "their agent is not there");
-        }
+        let table = ("memories", columns.as_slice());
+        database.rows(self.source, table, ("", &["created_at", "id"]), |row| {
+            Some(BrainRow {
+                id: row.text(0)?,
+                alias: row.word(6).map(alias),
+                text: with_key(row.word(1), row.word(2)?),
+                category: row.text(3).unwrap_or_default(),
+                created_at: row.time(4).unwrap_or(0),
+                is_old: row.word(5).is_some(),
+            })
+        })
     }
 
     /// Histories are kept for each sender there; those of one place are one conversation here.
@@ -750,6 +734,28 @@ type Held = (
     String,
     Vec<Arriving>,
 );
+
+/// A memory as its table has it.
+struct BrainRow {
+    id: String,
+    /// The agent's name, or its id where no name is known.
+    alias: Option<String>,
+    text: String,
+    category: String,
+    created_at: i64,
+    /// Another memory has replaced this one.
+    is_old: bool,
+}
+
+/// The key of a memory stands before its text, unless the text has the key already.
+fn with_key(key: Option<String>, text: String) -> String {
+    match key {
+        Some(key) if !text.to_lowercase().contains(&key.to_lowercase()) => {
+            format!("{key}: {text}")
+        }
+        _ => text,
+    }
+}
 
 /// Notes of a day, as the file of that day.
 fn add_days(found: &mut Found, days: HashMap<(String, String), Vec<String>>) {

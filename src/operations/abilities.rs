@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::access::Role;
 use crate::agents::memory::Scope;
@@ -26,7 +27,7 @@ use crate::tools::Withheld;
 use crate::tools::policy::Refusal;
 use crate::turn::budget::{Span, Spent};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Abilities {
     pub(crate) tools: Vec<ToolRight>,
     pub(crate) skills: SkillRights,
@@ -35,31 +36,100 @@ pub(crate) struct Abilities {
 }
 
 /// A setting that decides something.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Cause {
     pub(crate) setting: String,
+    #[schema(value_type = String)]
     pub(crate) source: Source,
     /// The line in config.toml.
     pub(crate) line: Option<usize>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct ToolRight {
     pub(crate) tool: String,
     pub(crate) risk: &'static str,
     /// The rule that takes the tool away; absent: the model is offered it.
     pub(crate) refused: Option<String>,
     pub(crate) because: Option<Cause>,
+    /// The position of the rule in the order of checks.
+    #[serde(skip)]
+    order: u8,
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// A rule that takes tools away, with what is left after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct ToolsLeft {
+    /// The setting, or the rule in words.
+    pub(crate) rule: String,
+    pub(crate) line: Option<usize>,
+    /// The tools that this rule takes away.
+    pub(crate) taken: Vec<String>,
+    /// How many are left.
+    pub(crate) left: usize,
+}
+
+/// The rules that take tools away, in the order in which they are asked.
+pub(crate) fn tools_left(tools: &[ToolRight]) -> Vec<ToolsLeft> {
+    let refused = tools.iter().filter(|right| right.refused.is_some());
+    let mut refused: Vec<&ToolRight> = refused.collect();
+    refused.sort_by_key(|right| right.order);
+    let mut steps: Vec<ToolsLeft> = Vec::new();
+    let mut left = tools.len();
+    for right in refused {
+        left -= 1;
+        let cause = right.because.as_ref();
+        let in_words = right.refused.clone().unwrap_or_default();
+        let rule = cause.map_or(in_words, |cause| cause.setting.clone());
+        match steps.last_mut().filter(|step| step.rule == rule) {
+            Some(step) => {
+                step.taken.push(right.tool.clone());
+                step.left = left;
+            }
+            None => steps.push(ToolsLeft {
+                rule,
+                line: cause.and_then(|cause| cause.line),
+                taken: vec![right.tool.clone()],
+                left,
+            }),
+        }
+    }
+    steps
+}
+
+/// The position of a rule in the order of checks.
+fn order(withheld: &Withheld) -> u8 {
+    match withheld {
+        Withheld::NoUse(_) => 0,
+        Withheld::Refused(refusal) => match refusal {
+            Refusal::ProfileAllows { .. } => 1,
+            Refusal::ProfileDenies { .. } => 2,
+            Refusal::ProfileRisk { .. } => 3,
+            Refusal::AgentAllows => 4,
+            Refusal::AgentDenies => 5,
+            Refusal::AgentRisk { .. } => 6,
+            Refusal::Ceiling { .. } => 7,
+            Refusal::ForEverybody { .. } => 8,
+            Refusal::Depth
+            | Refusal::Hops
+            | Refusal::Silent
+            | Refusal::Timeless
+            | Refusal::ByJob
+            | Refusal::Task
+            | Refusal::Parent(_)
+            | Refusal::Untrusted { .. } => 9,
+        },
+    }
+}
+
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct SkillRights {
     pub(crate) readable: Vec<SkillRight>,
     pub(crate) left_out: Vec<SkillRight>,
     pub(crate) because: Option<Cause>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct SkillRight {
     pub(crate) skill: String,
     /// `pool` or `local`.
@@ -67,31 +137,32 @@ pub(crate) struct SkillRight {
     pub(crate) reason: String,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct MemoryRight {
     pub(crate) on: bool,
-    /// What comes up by itself; empty where recall is off.
+    /// Memories that are put into the prompt without a search; empty where recall is off.
     pub(crate) recalls: Vec<String>,
-    /// What the agent finds when it looks.
+    /// Memories that the agent can search.
     pub(crate) searches: Vec<String>,
-    /// Who sees what is saved here, unless something else is asked for.
+    /// The default visibility of memories saved here.
     pub(crate) saves_for: &'static str,
     pub(crate) because: Option<Cause>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Budget {
     /// The setting.
     pub(crate) limit: String,
     /// Absent: no limit.
     pub(crate) most: Option<Value>,
-    /// Of a limit of the day.
+    /// Set for a daily limit.
     pub(crate) spent_today: Option<Value>,
-    /// Of a limit of the month.
+    /// Set for a monthly limit.
     pub(crate) spent_this_month: Option<Value>,
+    #[schema(value_type = String)]
     pub(crate) source: Source,
     pub(crate) line: Option<usize>,
-    /// The other setting that decides.
+    /// The setting that this value is inherited from.
     pub(crate) from: Option<String>,
 }
 
@@ -140,6 +211,7 @@ fn tools(
         ToolRight {
             tool: tool.to_owned(),
             risk: risk.as_str(),
+            order: withheld.as_ref().map_or(0, order),
             because: because.and_then(|setting| cause(settings, &setting)),
             refused: withheld.map(|withheld| match withheld {
                 Withheld::NoUse(reason) => reason.to_owned(),
@@ -169,6 +241,8 @@ fn deciding(agent: &Agent, tool: &str, withheld: &Withheld) -> Option<String> {
             | Refusal::Depth
             | Refusal::Hops
             | Refusal::Silent
+            | Refusal::Timeless
+            | Refusal::ByJob
             | Refusal::Task
             | Refusal::Untrusted { .. } => return None,
         },

@@ -7,20 +7,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use tokio::time::{Instant, sleep};
+use utoipa::ToSchema;
 
+use super::config_file::{blocking, difference, examined};
 use super::{Live, Operations, Refusal, RefusalKind, texts, work};
 use crate::agents::{Agent, Registry};
 use crate::clock::now_ms;
-use crate::config::Report;
+use crate::config::{ListedProblem, Report};
 use crate::domain::{AgentId, AgentUid, nearest};
 use crate::home::Reload;
 use crate::lanes::{Sessions, Stage};
 use crate::records::agent_pauses::Pause;
 use crate::records::audit::{self, Action, Actor, Change};
+use crate::records::config_history;
 use crate::tenants::{
-    self, Added, Adding, Imported, OldFolder, Purged, Removed, Restored, Site, Stake, Steered,
-    Steering, TenantError, Wish,
+    self, Added, Adding, Imported, OldFolder, Purged, Removed, Restored, Setting, Site, Stake,
+    Steered, Steering, TenantError, Wish,
 };
 
 /// A wish about an agent.
@@ -41,6 +45,11 @@ pub(crate) enum AgentRequest {
     },
     SetDefault {
         agent: String,
+    },
+    /// Changes keys in its table.
+    Edit {
+        agent: String,
+        edit: Box<AgentEdit>,
     },
     Rename {
         from: String,
@@ -88,6 +97,201 @@ impl AgentRequest {
     }
 }
 
+/// Keys of an agent's table. Absent: stays. Null: is taken out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentEdit {
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) name: Option<Option<String>>,
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) emoji: Option<Option<String>>,
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) creature: Option<Option<String>>,
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) vibe: Option<Option<String>>,
+    /// `provider/model`
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) model: Option<Option<String>>,
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub(crate) fallback: Option<Option<Vec<String>>>,
+    /// Names of allowed skills; null allows the whole pool.
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub(crate) skills: Option<Option<Vec<String>>>,
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) system_prompt: Option<Option<String>>,
+    /// The name of a `[risk_profiles.<name>]`.
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) risk_profile: Option<Option<String>>,
+    /// look, change or reach.
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) max_risk: Option<Option<String>>,
+    #[serde(default)]
+    pub(crate) tools: ToolsEdit,
+    #[serde(default)]
+    pub(crate) limits: LimitsEdit,
+}
+
+/// Keys of `[agents.<id>.tools]`. Absent: stays. Null: is taken out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolsEdit {
+    /// Only these tools; null allows all.
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub(crate) allow: Option<Option<Vec<String>>>,
+    /// Not these tools.
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub(crate) deny: Option<Option<Vec<String>>>,
+}
+
+/// Keys of `[agents.<id>.limits]`. Absent: stays. Null: is taken out. Zero is no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LimitsEdit {
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>)]
+    pub(crate) max_steps: Option<Option<i64>>,
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>)]
+    pub(crate) max_minutes: Option<Option<i64>>,
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>)]
+    pub(crate) tokens_per_turn: Option<Option<i64>>,
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>)]
+    pub(crate) tokens_per_day: Option<Option<i64>>,
+    /// Money, with at most six decimals.
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub(crate) cost_per_day: Option<Option<Number>>,
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>)]
+    pub(crate) tokens_per_month: Option<Option<i64>>,
+    /// Money, with at most six decimals.
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub(crate) cost_per_month: Option<Option<Number>>,
+    #[serde(default, with = "settable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>)]
+    pub(crate) turns_per_minute: Option<Option<i64>>,
+}
+
+impl LimitsEdit {
+    fn settings(self) -> impl Iterator<Item = Setting> {
+        let counts = [
+            ("limits.max_steps", self.max_steps),
+            ("limits.max_minutes", self.max_minutes),
+            ("limits.tokens_per_turn", self.tokens_per_turn),
+            ("limits.tokens_per_day", self.tokens_per_day),
+            ("limits.tokens_per_month", self.tokens_per_month),
+            ("limits.turns_per_minute", self.turns_per_minute),
+        ];
+        let costs = [
+            ("limits.cost_per_day", self.cost_per_day),
+            ("limits.cost_per_month", self.cost_per_month),
+        ];
+        let counts = counts.into_iter();
+        let counts = counts.filter_map(|(key, value)| Some(Setting::number(key, value?)));
+        let costs = costs.into_iter();
+        let costs = costs.filter_map(|(key, value)| Some(Setting::number(key, value?)));
+        counts.chain(costs)
+    }
+}
+
+/// What a change would do to config.toml.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct EditPreview {
+    /// Whether anything would change.
+    pub(crate) changes: bool,
+    /// Whether the change could be made: no problem is an error.
+    pub(crate) ok: bool,
+    #[schema(value_type = Vec<Object>)]
+    pub(crate) problems: Vec<ListedProblem>,
+    /// Each line with its mark: a space in both, `-` only before, `+` only after.
+    pub(crate) lines: Vec<String>,
+}
+
+/// Shows what [`AgentRequest::Edit`] would do, and changes nothing.
+pub(crate) async fn preview(
+    operations: &Operations,
+    actor: &Actor,
+    word: &str,
+    edit: AgentEdit,
+) -> Result<EditPreview, Refusal> {
+    let site = Site {
+        home: operations.home.clone(),
+        db: operations.db.clone(),
+        by: actor.clone(),
+    };
+    let edited = tenants::preview(&site, word, edit.settings()).await?;
+    let home = operations.home.clone();
+    blocking(move || {
+        let (_, checked) = examined(&home, edited.after.clone());
+        Ok(EditPreview {
+            changes: edited.is_new(),
+            ok: checked.ok,
+            problems: checked.problems,
+            lines: difference(&edited.before, &edited.after),
+        })
+    })
+    .await
+}
+
+/// A null is told apart from an absent key.
+mod settable {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer, T: Serialize>(
+        value: &Option<Option<T>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Option<T>>, D::Error> {
+        Option::<T>::deserialize(deserializer).map(Some)
+    }
+}
+
+impl AgentEdit {
+    fn settings(self) -> Vec<Setting> {
+        let texts = [
+            ("name", self.name),
+            ("emoji", self.emoji),
+            ("creature", self.creature),
+            ("vibe", self.vibe),
+            ("model", self.model),
+            ("system_prompt", self.system_prompt),
+            ("risk_profile", self.risk_profile),
+            ("max_risk", self.max_risk),
+        ];
+        let texts = texts.into_iter();
+        let texts = texts.filter_map(|(key, value)| Some(Setting::text(key, value?)));
+        let lists = [
+            ("fallback", self.fallback),
+            ("skills", self.skills),
+            ("tools.allow", self.tools.allow),
+            ("tools.deny", self.tools.deny),
+        ];
+        let lists = lists.into_iter();
+        let lists = lists.filter_map(|(key, value)| Some(Setting::list(key, value?)));
+        texts.chain(lists).chain(self.limits.settings()).collect()
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AgentReply {
@@ -96,6 +300,7 @@ pub(crate) enum AgentReply {
     Adopted(AgentId),
     Cloned(AgentId),
     Default { agent: AgentId, is_new: bool },
+    Edited { agent: AgentId, is_new: bool },
     Renamed { from: AgentId, to: AgentId },
     Removed(Removed),
     Restored(Restored),
@@ -131,6 +336,7 @@ pub(super) async fn run(
             Ok(AgentReply::Cloned(id))
         }
         AgentRequest::SetDefault { agent } => agents.set_default(&agent).await,
+        AgentRequest::Edit { agent, edit } => agents.edit(&agent, *edit).await,
         AgentRequest::Rename { from, to } => agents.rename(&from, &to).await,
         AgentRequest::Remove { agent } => agents.remove(&agent).await.map(AgentReply::Removed),
         AgentRequest::Restore { which, as_id } => {
@@ -196,6 +402,26 @@ impl Agents<'_> {
             self.take_in("agent default").await;
         }
         Ok(AgentReply::Default { agent, is_new })
+    }
+
+    async fn edit(&self, word: &str, edit: AgentEdit) -> Result<AgentReply, Refusal> {
+        let settings = edit.settings();
+        let keys: Vec<&str> = settings.iter().map(|setting| setting.key).collect();
+        let keys = keys.join(" ");
+        let edited = tenants::set(&self.site, word, settings).await?;
+        let (agent, is_new) = (edited.agent.clone(), edited.is_new());
+        if is_new {
+            let by = self.site.by.clone();
+            let note = move |tx: &rusqlite::Transaction<'_>| {
+                let now = now_ms();
+                config_history::keep(tx, &by.grantor(now).id, &edited.before, now)?;
+                let change = Change::new(Action::AgentEdit).of(&edited.agent).about(keys);
+                audit::note(tx, &by, &change, now)
+            };
+            self.operations.db.write(note).await?;
+            self.take_in("agent edit").await;
+        }
+        Ok(AgentReply::Edited { agent, is_new })
     }
 
     /// Turns under way are finished under the old id.

@@ -7,7 +7,7 @@ use super::known_people::{Looking, find};
 use super::people;
 use crate::access::Role;
 use crate::agents::agent_rows;
-use crate::config::{AgentSpec, Budget, Caps, Config, Money};
+use crate::config::{AgentSpec, Budget, Caps, Config, Currency, Money};
 use crate::domain::{AgentId, PersonId, UserError};
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::ledger::{self, Spender};
@@ -161,6 +161,7 @@ pub(crate) struct Raise {
     allowed_before: Spent,
     spender: Spender,
     before: Caps,
+    currency: Currency,
 }
 
 /// Looks whether there is such a limit.
@@ -183,7 +184,7 @@ pub(crate) fn plan(
         before.tokens.is_some()
     };
     if !has_cap {
-        return Ok(Err(no_cap(&holder, is_money, wish.span, &budget)));
+        return Ok(Err(no_cap(&holder, wish, &budget)));
     }
     Ok(Ok(Raise {
         caps: budget::raised(&before, wish.more),
@@ -194,10 +195,23 @@ pub(crate) fn plan(
         allowed_before: sum.more,
         spender,
         before,
+        currency: config.currency.clone(),
     }))
 }
 
 type Found = (Holder, Spender, Budget);
+
+/// Whether no person is called so, not even on a platform.
+fn is_nobody(
+    connection: &Connection,
+    config: &Config,
+    word: &str,
+    now: i64,
+) -> rusqlite::Result<bool> {
+    let is_id = word.parse::<PersonId>().is_ok();
+    let called = find(connection, &config.access, word, Looking::ToShow, now)?;
+    Ok(!is_id && called.is_err())
+}
 
 fn holder(
     connection: &Connection,
@@ -213,7 +227,7 @@ fn holder(
     }
     let known = match find(connection, &config.access, word, Looking::ToChange, now)? {
         Ok(known) => known,
-        Err(_) if word.parse::<PersonId>().is_err() => {
+        Err(_) if is_nobody(connection, config, word, now)? => {
             return Ok(Err(UserError::new(format!(
                 "No agent and no person is called {word}. A person is named by an id, such as telegram:12345678; `house` is everybody."
             ))));
@@ -248,22 +262,29 @@ fn of_agent(
         .ok_or_else(never_ran))
 }
 
-fn no_cap(holder: &Holder, is_money: bool, span: Span, budget: &Budget) -> UserError {
+/// A smaller number of tokens is hardly a wish.
+const FEW_TOKENS: u64 = 1_000;
+
+fn no_cap(holder: &Holder, wish: &Wish, budget: &Budget) -> UserError {
     let name = match holder {
         Holder::Agent(agent) => agent.to_string(),
         Holder::Person { label, .. } => label.clone(),
         Holder::House => "The house".to_owned(),
     };
+    let is_money = wish.more.cost.0 > 0;
     let what = if is_money { "money" } else { "tokens" };
     let caps = Span::ALL.into_iter().flat_map(|span| {
         let caps = span.caps(budget);
-        let tokens = caps.tokens.map(|_| format!("tokens {}", span.as_str()));
-        let cost = caps.cost.map(|_| format!("money {}", span.as_str()));
+        let tokens = caps.tokens.map(|_| ("tokens", span));
+        let cost = caps.cost.map(|_| ("money", span));
         tokens.into_iter().chain(cost)
     });
-    let caps: Vec<String> = caps.collect();
-    let has = match caps.as_slice() {
-        [] => match holder {
+    let caps: Vec<(&str, Span)> = caps.collect();
+    // A limit of the wished span, or of the wished kind, is likelier meant than another.
+    let likely = |(kind, span): &&(&str, Span)| *span == wish.span || *kind == what;
+    let meant = caps.iter().find(likely).or(caps.first());
+    let has = match meant {
+        None => match holder {
             Holder::Agent(agent) => {
                 format!("A limit is set in config.toml, under `[agents.{agent}.limits]`.")
             }
@@ -272,12 +293,48 @@ fn no_cap(holder: &Holder, is_money: bool, span: Span, budget: &Budget) -> UserE
             }
             Holder::House => "A limit is set in config.toml, under `[limits]`.".to_owned(),
         },
-        caps => format!("There are limits on {}.", caps.join(", ")),
+        Some((kind, span)) => {
+            let all = caps
+                .iter()
+                .map(|(kind, span)| format!("{kind} {}", span.as_str()));
+            format!(
+                "There are limits on {}: `/allow {} {} {}`.",
+                all.collect::<Vec<_>>().join(", "),
+                word_for(holder),
+                amount_like(wish, kind),
+                span.as_str()
+            )
+        }
     };
     UserError::new(format!(
         "{name} has no limit on {what} {} that could be raised. {has}",
-        span.as_str()
+        wish.span.as_str()
     ))
+}
+
+/// The word that a command has for a holder.
+fn word_for(holder: &Holder) -> String {
+    match holder {
+        Holder::Agent(agent) => agent.to_string(),
+        Holder::Person { id, .. } => id.to_string(),
+        Holder::House => "house".to_owned(),
+    }
+}
+
+/// The wished amount in a kind of limit that exists. A large whole number without a unit means
+/// tokens; otherwise the amount is an example.
+fn amount_like(wish: &Wish, kind: &str) -> String {
+    let (whole, fraction) = (wish.more.cost.0 / 1_000_000, wish.more.cost.0 % 1_000_000);
+    let tokens = match wish.more.tokens {
+        0 if fraction == 0 && whole >= FEW_TOKENS => whole,
+        0 => 50_000,
+        tokens => tokens,
+    };
+    match kind {
+        "tokens" => format!("{tokens} tokens"),
+        _ if whole > 0 || fraction > 0 => format!("{whole}.{:02}", fraction / 10_000),
+        _ => "2.00".to_owned(),
+    }
 }
 
 impl Raise {
@@ -315,7 +372,7 @@ impl Raise {
 
     fn audited(&self, caps: &Caps) -> String {
         let amount = match self.more.tokens {
-            0 => caps.cost.unwrap_or_default().to_string(),
+            0 => caps.cost.unwrap_or_default().in_currency(&self.currency),
             _ => format!("{} tokens", caps.tokens.unwrap_or_default()),
         };
         format!("{amount} {}", self.span.as_str())

@@ -9,9 +9,10 @@ use crate::agents::{Memories, Reader};
 use crate::clock::now_ms;
 use crate::domain::AgentId;
 use crate::records::audit::{self, Action, Actor, Change};
+use crate::records::turn_notes;
 use crate::storage::Scrub;
 
-/// Larger files are not written anew for a memory; their words go with later rows.
+/// A larger database file is not rewritten for one memory; later rows overwrite the words.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A forgotten memory.
@@ -71,7 +72,7 @@ pub(super) async fn run(
     })
 }
 
-/// Deletes a memory. The audit has its number and none of its words.
+/// Deletes a memory, and prompts that may quote it. The audit has its number and none of its words.
 pub(crate) fn forget(
     tx: &Transaction<'_>,
     by: &Actor,
@@ -80,6 +81,7 @@ pub(crate) fn forget(
     now: i64,
 ) -> rusqlite::Result<()> {
     forgetting.write(tx)?;
+    turn_notes::forget_prompts(tx, now)?;
     let change = Change::new(Action::Forget).of(agent).about(id);
     audit::note(tx, by, &change, now)
 }

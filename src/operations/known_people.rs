@@ -9,8 +9,8 @@ use crate::access::people::{self, Member};
 use crate::access::{Role, Standing, numbers};
 use crate::config::{Access, People, Person, PersonLines};
 use crate::domain::{AgentId, PersonId, UserError, nearest};
-use crate::records::ledger::{self, Spender};
-use crate::records::transcript;
+use crate::records::ledger;
+use crate::records::speakers;
 use crate::turn::budget::Spent;
 
 /// Where a role or an id comes from.
@@ -42,6 +42,8 @@ pub(crate) struct Known {
     pub(crate) last_seen: Option<i64>,
     /// Today.
     pub(crate) spent: Spent,
+    /// Tokens of today that no price is known for.
+    pub(crate) unpriced_tokens: u64,
 }
 
 impl Known {
@@ -70,22 +72,38 @@ pub(super) struct Register<'a> {
     members: HashMap<PersonId, Member>,
     called: HashMap<PersonId, String>,
     seen: HashMap<PersonId, i64>,
+    spent_today: HashMap<PersonId, Spent>,
+    unpriced_today: HashMap<PersonId, u64>,
+    /// Owners and people, for roles.
+    rights: Access,
 }
 
 impl<'a> Register<'a> {
-    pub(super) fn load(connection: &Connection, access: &'a Access) -> rusqlite::Result<Self> {
+    pub(super) fn load(
+        connection: &Connection,
+        access: &'a Access,
+        now: i64,
+    ) -> rusqlite::Result<Self> {
         let granted = grants::load(connection)?;
         let members = people::members(connection, u32::MAX)?;
         let mut called: HashMap<_, _> = people::names(connection)?.into_iter().collect();
-        called.extend(transcript::names_of_people(connection)?);
+        called.extend(speakers::names(connection)?);
         let mut seen: HashMap<_, _> = people::first_seen(connection)?.into_iter().collect();
-        for (person, at) in transcript::last_words_of_people(connection)? {
+        for (person, at) in speakers::last_words(connection)? {
             let known = seen.entry(person).or_insert(at);
             *known = (*known).max(at);
         }
+        let everybody = grants::people(connection, &access.people)?;
         Ok(Register {
             access,
-            people: grants::people(connection, &access.people)?,
+            rights: Access {
+                people: everybody.clone(),
+                owners: access.owners.clone(),
+                ..Access::default()
+            },
+            people: everybody,
+            spent_today: ledger::people_today(connection, now)?,
+            unpriced_today: ledger::unpriced_today(connection, now)?,
             granted: granted
                 .into_iter()
                 .map(|granted| (granted.main.clone(), granted))
@@ -126,26 +144,16 @@ impl<'a> Register<'a> {
         self.people.lines(&person.name).cloned().unwrap_or_default()
     }
 
-    pub(super) fn known(
-        &self,
-        connection: &Connection,
-        id: &PersonId,
-        now: i64,
-    ) -> rusqlite::Result<Known> {
+    pub(super) fn known(&self, id: &PersonId) -> Known {
         let ids = self.people.ids_of(id);
         let main = self.people.main_id(id).clone();
         let written = ids.iter().find_map(|id| self.people.written(id));
         let granted = self.granted.get(&main);
         let member = ids.iter().find_map(|id| self.members.get(id));
-        let access = Access {
-            people: self.people.clone(),
-            owners: self.access.owners.clone(),
-            ..Access::default()
-        };
-        let standing = Standing::of(&access, id, member.is_some());
+        let standing = Standing::of(&self.rights, id, member.is_some());
         let given = granted.and_then(|granted| granted.name.clone());
         let called = ids.iter().find_map(|id| self.called.get(id)).cloned();
-        Ok(Known {
+        Known {
             name: written
                 .map(|person| person.name.clone())
                 .or(given.map(|(name, _)| name)),
@@ -158,8 +166,25 @@ impl<'a> Register<'a> {
             role_from: self.source_of_role(ids, written, granted, member),
             agents: self.agents(&main, written, granted),
             last_seen: ids.iter().filter_map(|id| self.seen.get(id)).max().copied(),
-            spent: ledger::today(connection, &Spender::Person(main), now)?,
-        })
+            spent: self.spent_today.get(&main).copied().unwrap_or_default(),
+            unpriced_tokens: ids
+                .iter()
+                .filter_map(|id| self.unpriced_today.get(id))
+                .sum(),
+        }
+    }
+
+    /// Whether a name or an id of the person has these words, in small letters.
+    fn has(&self, id: &PersonId, words: &str) -> bool {
+        let known = self.known(id);
+        let names = known.name.iter().chain(&known.called);
+        names
+            .map(|name| name.to_lowercase())
+            .any(|name| name.contains(words))
+            || known
+                .ids
+                .iter()
+                .any(|(id, _)| id.to_string().contains(words))
     }
 
     fn source_of_id(&self, id: &PersonId, granted: Option<&Granted>) -> Source {
@@ -174,9 +199,22 @@ impl<'a> Register<'a> {
         let named = granted.and_then(|granted| granted.name.as_ref().map(|(_, by)| by));
         match (link.map(|(_, by)| by).or(named), self.members.get(id)) {
             (Some(by), _) => Source::Granted(by.clone()),
-            (None, Some(member)) => paired(member),
+            (None, Some(member)) => self.paired(member),
             (None, None) => Source::Nowhere,
         }
+    }
+
+    fn paired(&self, member: &Member) -> Source {
+        let by = member.by.parse::<PersonId>().ok();
+        let name = by.and_then(|by| {
+            let written = self.people.written(&by).map(|person| person.name.clone());
+            self.called.get(&by).cloned().or(written)
+        });
+        Source::Paired(Grantor {
+            id: member.by.clone(),
+            name,
+            at: member.since,
+        })
     }
 
     fn source_of_role(
@@ -196,7 +234,7 @@ impl<'a> Register<'a> {
         let given = granted.and_then(|granted| granted.role.as_ref());
         match (given, member) {
             (Some((_, by)), _) => Source::Granted(by.clone()),
-            (None, Some(member)) => paired(member),
+            (None, Some(member)) => self.paired(member),
             (None, None) => Source::Nowhere,
         }
     }
@@ -226,26 +264,67 @@ impl<'a> Register<'a> {
     }
 }
 
-fn paired(member: &Member) -> Source {
-    Source::Paired(Grantor {
-        id: member.by.clone(),
-        name: None,
-        at: member.since,
-    })
-}
-
 /// Everybody known: from config.toml, granted, let in, and seen.
 pub(crate) fn list(
     connection: &Connection,
     access: &Access,
     now: i64,
 ) -> rusqlite::Result<Vec<Known>> {
-    let register = Register::load(connection, access)?;
+    let register = Register::load(connection, access, now)?;
     let everybody = register.everybody(connection)?;
-    everybody
+    Ok(everybody.iter().map(|id| register.known(id)).collect())
+}
+
+/// Which people are shown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// In a name or an id; empty: everybody.
+    pub(crate) words: String,
+    pub(crate) limit: usize,
+    /// Only those behind this person in the order of the list.
+    pub(crate) behind: Option<PersonId>,
+}
+
+/// A part of the list of everybody known.
+#[derive(Debug, Clone)]
+pub(crate) struct Page {
+    pub(crate) people: Vec<Known>,
+    pub(crate) has_more: bool,
+}
+
+pub(crate) fn page(
+    connection: &Connection,
+    access: &Access,
+    wanted: &Wanted,
+    now: i64,
+) -> rusqlite::Result<Page> {
+    let register = Register::load(connection, access, now)?;
+    let mut everybody = register.everybody(connection)?;
+    if let Some(behind) = &wanted.behind {
+        let at = everybody.iter().position(|id| id == behind);
+        everybody.drain(..at.map_or(0, |at| at + 1));
+    }
+    let words = wanted.words.trim().to_lowercase();
+    let mut found = everybody
         .iter()
-        .map(|id| register.known(connection, id, now))
-        .collect()
+        .filter(|id| words.is_empty() || register.has(id, &words));
+    let people = found.by_ref().take(wanted.limit);
+    Ok(Page {
+        people: people.map(|id| register.known(id)).collect(),
+        has_more: found.next().is_some(),
+    })
+}
+
+/// A person as they are without the code that let them in.
+pub(crate) fn without_code(
+    connection: &Connection,
+    access: &Access,
+    id: &PersonId,
+    now: i64,
+) -> rusqlite::Result<Known> {
+    let mut register = Register::load(connection, access, now)?;
+    register.members.remove(id);
+    Ok(register.known(id))
 }
 
 /// How sure a name must be.
@@ -269,8 +348,8 @@ pub(crate) fn find(
         if id.is_nobody() || matches!(id, PersonId::Local(_)) {
             return Ok(Err(UserError::new(format!("{word} is nobody's id."))));
         }
-        let register = Register::load(connection, access)?;
-        return register.known(connection, &id, now).map(Ok);
+        let register = Register::load(connection, access, now)?;
+        return Ok(Ok(register.known(&id)));
     }
     let known = list(connection, access, now)?;
     let is_same = |name: &Option<String>| {

@@ -6,62 +6,96 @@
 //! on a home without one. [`wire`] carries both over `parlor.sock`.
 
 pub(crate) mod abilities;
-mod agents;
+pub(crate) mod agent_files;
+pub(crate) mod agent_view;
+pub(crate) mod agents;
+pub(crate) mod bindings;
 pub(crate) mod budgets;
+pub(crate) mod config_file;
+pub(crate) mod config_form;
 pub(crate) mod diagnosis;
+pub(crate) mod discord_levels;
 pub(crate) mod finding_places;
 mod forgetting;
+pub(crate) mod giving;
+pub(crate) mod happenings;
 pub(crate) mod house;
+pub(crate) mod http_keys;
+pub(crate) mod ignored_list;
 mod imports;
+mod job_errands;
+pub(crate) mod job_lines;
+pub(crate) mod job_orders;
+pub(crate) mod jobs;
+pub(crate) mod known_jobs;
 pub(crate) mod known_people;
 mod letters;
+pub(crate) mod log_lines;
+pub(crate) mod memories;
 pub(crate) mod named;
 pub(crate) mod names;
 mod overview;
+pub(crate) mod pairing;
 pub(crate) mod people;
+pub(crate) mod place_tree;
 pub(crate) mod places;
+pub(crate) mod present;
 mod pulse;
 mod reload;
-mod session_changes;
+pub(crate) mod route_cases;
+pub(crate) mod send_budgets;
+pub(crate) mod session_changes;
 pub(crate) mod session_list;
 pub(crate) mod session_state;
 pub(crate) mod socket;
 mod status;
 pub(crate) mod terminal;
 mod texts;
+pub(crate) mod thinking;
 pub(crate) mod transcripts;
+pub(crate) mod turns;
+pub(crate) mod web_chat;
+pub(crate) mod what_if;
 pub(crate) mod wire;
 pub(crate) mod work;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use dashmap::DashMap;
 use nix::unistd::{Uid, User};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::house::House;
+use crate::channels::Channel;
 use crate::config::Secrets;
 use crate::delivery::Delivery;
 use crate::delivery::undelivered::Which;
-use crate::domain::SessionKey;
+use crate::domain::{PersonId, SessionKey};
 use crate::home::{CheckedConfig, Home, ReloadHandle, Snapshot, Snapshots};
 use crate::lanes::Sessions;
 use crate::moving::{self, Wish};
 use crate::records::audit::Actor;
+use crate::routing::aliases::Aliases;
 use crate::routing::pins::Pins;
-use crate::storage::{Db, StoreError};
+use crate::storage::{CommitCount, Db, StoreError};
 use diagnosis::Diagnosis;
 use terminal::{FromTerminal, Scene, ToTerminal, Visitor};
 
-pub(crate) use agents::{AgentReply, AgentRequest, take_effect};
+use http_keys::{Entrance, KeyReply, KeyRequest};
+
+pub(crate) use agents::{AgentEdit, AgentReply, AgentRequest, take_effect};
 pub(crate) use forgetting::{Forgotten, forget};
+pub(crate) use jobs::{JobReply, JobRequest};
 pub(crate) use letters::{Retried, resend};
 pub(crate) use overview::Overview;
 pub(crate) use places::Given;
-pub(crate) use pulse::Pulse;
+pub(crate) use pulse::{ConfigText, Pulse};
 pub(crate) use reload::Reloaded;
-pub(crate) use session_changes::{Forked, MovedTo, Renewed};
+pub(crate) use session_changes::{ForkOn, Forked, MovedTo, Renewed};
 pub(crate) use status::{
     AgentState, Condition, ErrorSeen, GatewayState, Link, PlatformState, Status, status,
 };
@@ -74,6 +108,7 @@ pub(crate) use work::{Ended, Listed, ListedStage};
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
     Agent(AgentRequest),
+    Job(JobRequest),
     /// Brings agents of another system in, or only looks.
     Import(Wish),
     /// Gives a place to an agent.
@@ -89,14 +124,17 @@ pub(crate) enum Request {
     New {
         place: SessionKey,
     },
-    /// The same, where there is a conversation.
+    /// Begins a new conversation, only where there is one already.
     Renew {
         place: SessionKey,
     },
-    /// Copies a conversation to the terminal.
+    /// Copies a conversation to the terminal or the web chat.
     Fork {
         from: SessionKey,
         to: Option<SessionKey>,
+        /// Where no place is named.
+        #[serde(default)]
+        on: ForkOn,
     },
     /// Moves a conversation to another place.
     Move {
@@ -125,8 +163,16 @@ pub(crate) enum Request {
     Drop(Which),
     /// Reads the config anew.
     Reload,
+    /// API tokens, sign-ins, and a link to the dashboard.
+    Key(KeyRequest),
     Status,
-    /// What is wrong, and the fix for each. Answered by the door that was asked.
+    /// The text of the config that the gateway runs with.
+    RunningConfig,
+    /// What only a running gateway knows about a place.
+    Present(Box<present::Asked>),
+    /// The names of places in which messages were ignored. Only a running gateway knows.
+    IgnoredNames,
+    /// Problems, with a fix for each. Answered by the handler of the socket or of HTTP, not by `run`.
     Doctor,
     /// From `parlor chat` and `parlor ask`.
     Terminal(FromTerminal),
@@ -140,9 +186,14 @@ impl Request {
     pub(crate) fn shares_home(&self) -> bool {
         match self {
             Request::Agent(request) => request.shares_home(),
+            Request::Job(request) => request.shares_home(),
             Request::Queue { .. }
             | Request::Stop { .. }
+            | Request::Key(_)
             | Request::Status
+            | Request::RunningConfig
+            | Request::Present(_)
+            | Request::IgnoredNames
             | Request::Doctor
             | Request::Terminal(_)
             | Request::Watch(_)
@@ -177,6 +228,7 @@ pub(crate) enum Subject {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
     Agent(Box<AgentReply>),
+    Job(Box<JobReply>),
     Imported(Box<moving::Report>),
     Given(Given),
     BegunAnew,
@@ -190,7 +242,13 @@ pub(crate) enum Reply {
     /// How many.
     Dropped(usize),
     Reloaded(Reloaded),
+    Key(KeyReply),
     Status(Box<Status>),
+    /// None where no gateway runs.
+    RunningConfig(Option<String>),
+    /// None where no gateway runs.
+    Present(Option<Box<present::Present>>),
+    IgnoredNames(Vec<(SessionKey, String)>),
     Doctor(Box<Diagnosis>),
     Terminal(ToTerminal),
 }
@@ -254,21 +312,32 @@ impl From<StoreError> for Refusal {
     }
 }
 
+/// The time for which messages of a person are still dropped; none if they are not.
+pub(crate) type WaitOf = Arc<dyn Fn(&PersonId) -> Option<Duration> + Send + Sync>;
+
 /// The parts of a running gateway that operations reach.
 #[derive(Clone)]
 pub(crate) struct Live {
     pub(crate) sessions: Sessions,
     pub(crate) snapshots: Snapshots,
     pub(crate) pins: Arc<Pins>,
+    pub(crate) aliases: Arc<Aliases>,
     pub(crate) delivery: Delivery,
     pub(crate) reload: ReloadHandle,
     pub(crate) pulse: Arc<Pulse>,
-    /// Called after words were deleted, which then leave the database file.
+    pub(crate) entrance: Entrance,
+    /// Names of places with ignored messages.
+    pub(crate) ignored: Arc<DashMap<SessionKey, String>>,
+    /// How long messages of a person are dropped, because they sent too many in a minute.
+    pub(crate) wait_of: WaitOf,
+    /// Called after a deletion, to erase the words from the database file too.
     pub(crate) words_are_gone: Arc<dyn Fn() + Send + Sync>,
     /// Tasks that shutdown waits for.
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
     pub(crate) started_at: i64,
+    /// The process is a `parlor chat` or `parlor ask`, and no gateway for others.
+    pub(crate) is_chat: bool,
 }
 
 /// Carries out requests. Cheap to clone.
@@ -278,9 +347,22 @@ pub(crate) struct Operations {
     db: Db,
     /// None where no gateway runs.
     live: Option<Live>,
+    /// The house as it was read last.
+    read_last: Arc<Mutex<Option<ReadHouse>>>,
+}
+
+/// A house with the state of the store that it was read from.
+struct ReadHouse {
+    commits: CommitCount,
+    house: House,
 }
 
 impl Operations {
+    /// Whether the process is a chat or a question at a terminal.
+    pub(crate) fn is_chat(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.is_chat)
+    }
+
     /// For a home without a gateway. The caller holds the lock of the home, unless the request shares
     /// it.
     pub(crate) fn on_home(home: PathBuf, db: Db) -> Self {
@@ -288,6 +370,7 @@ impl Operations {
             home,
             db,
             live: None,
+            read_last: Arc::default(),
         }
     }
 
@@ -296,15 +379,20 @@ impl Operations {
             home,
             db,
             live: Some(live),
+            read_last: Arc::default(),
         }
     }
 
-    /// Carries out a request with one reply. Streams are the business of the door that was asked.
+    /// Carries out a request with one reply. Streams are made by the handlers of the socket and of HTTP.
     pub(crate) async fn run(&self, actor: &Actor, request: Request) -> Result<Reply, Refusal> {
         match request {
             Request::Agent(request) => {
                 let reply = agents::run(self, actor, request).await?;
                 Ok(Reply::Agent(Box::new(reply)))
+            }
+            Request::Job(request) => {
+                let reply = jobs::run(self, actor, request).await?;
+                Ok(Reply::Job(Box::new(reply)))
             }
             Request::Import(wish) => {
                 let report = imports::run(self, actor, wish).await?;
@@ -323,8 +411,8 @@ impl Operations {
                 let renewed = session_changes::renew(self, actor, place).await;
                 renewed.map(Reply::Renewed)
             }
-            Request::Fork { from, to } => {
-                let forked = session_changes::fork(self, actor, from, to).await?;
+            Request::Fork { from, to, on } => {
+                let forked = session_changes::fork(self, actor, from, (to, on)).await?;
                 Ok(Reply::Forked(Box::new(forked)))
             }
             Request::Move { from, to } => {
@@ -349,8 +437,18 @@ impl Operations {
                 let count = letters::drop_for_good(self, actor, which).await;
                 count.map(Reply::Dropped)
             }
+            Request::Key(request) => {
+                let reply = http_keys::run(self, actor, request).await;
+                reply.map(Reply::Key)
+            }
             Request::Reload => reload::run(self, actor).await.map(Reply::Reloaded),
             Request::Status => Ok(Reply::Status(Box::new(status(self).await?))),
+            Request::RunningConfig => Ok(Reply::RunningConfig(self.running_config())),
+            Request::IgnoredNames => Ok(Reply::IgnoredNames(self.ignored_names())),
+            Request::Present(asked) => {
+                let present = present::look(self, &asked).await?;
+                Ok(Reply::Present(present.map(Box::new)))
+            }
             Request::Doctor | Request::Terminal(_) | Request::Watch(_) => {
                 Err(Refusal::failed(NO_STREAMS))
             }
@@ -365,6 +463,11 @@ impl Operations {
 
     pub(crate) fn db(&self) -> &Db {
         &self.db
+    }
+
+    /// The channel of a place, where a gateway runs in this process.
+    pub(crate) fn channel_of(&self, place: &SessionKey) -> Option<Arc<dyn Channel>> {
+        self.live.as_ref()?.delivery.channel_of(place)
     }
 
     /// Whether a gateway runs in this process.
@@ -385,6 +488,50 @@ impl Operations {
         Ok(Arc::new(snapshot))
     }
 
+    /// The names and rules of now. They are read again after a commit only: in a large house that is
+    /// most of the work of a list.
+    pub(crate) async fn house(&self) -> Result<House, Refusal> {
+        let snapshot = self.snapshot().await?;
+        let commits = self.db.read(CommitCount::read).await?;
+        let known = self.read_last().as_ref().and_then(|last| {
+            let is_now = last.commits == commits
+                && Arc::ptr_eq(&last.house.config, &snapshot.config)
+                && Arc::ptr_eq(&last.house.table, &snapshot.table);
+            is_now.then(|| last.house.clone())
+        });
+        if let Some(house) = known {
+            return Ok(house);
+        }
+        let (config, table) = (snapshot.config.clone(), snapshot.table.clone());
+        let house = House::load(&self.db, config, table).await?;
+        // A commit in between makes the house newer than its count, and it is read once more.
+        *self.read_last() = Some(ReadHouse {
+            commits,
+            house: house.clone(),
+        });
+        Ok(house)
+    }
+
+    /// A plain lock: sections are a look or a change, and none awaits.
+    fn read_last(&self) -> MutexGuard<'_, Option<ReadHouse>> {
+        self.read_last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The text that the running config was made of.
+    fn running_config(&self) -> Option<String> {
+        let text = self.live.as_ref()?.pulse.config().text?;
+        Some(text.written)
+    }
+
+    /// The names of places in which messages were ignored. None without a running gateway.
+    pub(crate) fn ignored_names(&self) -> Vec<(SessionKey, String)> {
+        let names = self.live.iter().flat_map(|live| live.ignored.iter());
+        let names = names.map(|known| (known.key().clone(), known.value().clone()));
+        names.collect()
+    }
+
     fn pin_changed(&self, place: &SessionKey) {
         if let Some(live) = &self.live {
             live.pins.changed(place);
@@ -400,3 +547,6 @@ pub(crate) fn actor(uid: u32) -> Actor {
 }
 
 const NO_STREAMS: &str = "events come from a running gateway only";
+
+#[cfg(test)]
+mod tests_large_house;

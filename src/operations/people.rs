@@ -90,7 +90,7 @@ pub(crate) fn plan(
         },
         Wish::Link { who, id } => match person(who)? {
             Ok(known) => {
-                let other = Register::load(connection, access)?.known(connection, id, now)?;
+                let other = Register::load(connection, access, now)?.known(id);
                 Ok(link(known, id, &other))
             }
             Err(error) => Ok(Err(error)),
@@ -267,7 +267,7 @@ fn add(
     let Some((main, others)) = ids.split_first() else {
         return refuse("A person has an id, such as telegram:12345678.".to_owned());
     };
-    let register = Register::load(connection, &config.access)?;
+    let register = Register::load(connection, &config.access, now)?;
     let is_taken = |person: &Person| person.name.to_lowercase() == name.to_lowercase();
     if register.people.all().iter().any(|person| is_taken(person)) {
         return refuse(format!("Somebody is called {name} already."));
@@ -276,7 +276,7 @@ fn add(
         if id.is_nobody() || matches!(id, PersonId::Local(_)) {
             return refuse(format!("{id} is nobody's id."));
         }
-        let known = register.known(connection, id, now)?;
+        let known = register.known(id);
         let from = known.ids.iter().find(|(own, _)| own == id);
         match from.map(|(_, from)| from) {
             Some(Source::File(line)) => {
@@ -356,6 +356,15 @@ impl Plan {
             } => {
                 let uid = agent.as_ref().map(|(_, uid)| *uid);
                 grants::set_role(tx, known.main(), uid, *role, &by)?;
+                if uid.is_none() && *role > Role::Guest {
+                    let decider = people::Decider {
+                        name: by.name.clone().unwrap_or_else(|| by.id.clone()),
+                        id: by.id,
+                    };
+                    for (id, _) in &known.ids {
+                        people::let_in_by_role(tx, id, &decider, now)?;
+                    }
+                }
             }
             Plan::Link { known, id } => {
                 grants::link(tx, known.main(), id, &by)?;

@@ -89,6 +89,8 @@ pub(super) async fn pin(
 fn name_of(actor: &Actor) -> Option<String> {
     match actor {
         Actor::Cli { login } => Some(format!("{login} at the command line")),
+        Actor::Token { name } => Some(format!("the token {name}")),
+        Actor::Dashboard { name } => Some(format!("{name} at the dashboard")),
         Actor::Person { name, .. } => Some(name.clone()),
         Actor::Config | Actor::Gateway => None,
     }

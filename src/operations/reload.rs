@@ -1,8 +1,10 @@
 //! Has the running gateway read its config anew.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Operations, Refusal};
+use super::{Link, Live, Operations, Refusal, status};
 use crate::clock::now_ms;
 use crate::domain::Platform;
 use crate::home::Reload;
@@ -14,7 +16,13 @@ pub(crate) struct Reloaded {
     pub(crate) changed: Vec<String>,
     /// Platforms that are connected anew.
     pub(crate) reconnected: Vec<Platform>,
+    /// Those among them that refuse the bot, with the reason.
+    pub(crate) refused: Vec<(Platform, String)>,
 }
+
+/// A platform answers a new connection within this time, or the asker is told without its answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(operations: &Operations, actor: &Actor) -> Result<Reloaded, Refusal> {
     let Some(live) = &operations.live else {
@@ -24,6 +32,8 @@ pub(super) async fn run(operations: &Operations, actor: &Actor) -> Result<Reload
         ))
         .hint("the next start reads config.toml; `parlor config check` looks at it now"));
     };
+    let before = |platform| live.pulse.connections(platform);
+    let before = Platform::ALL.map(|platform| (platform, before(platform)));
     match live.reload.ask(cause(actor)).await {
         None => Err(Refusal::failed(
             "the gateway is stopping; its next start reads config.toml",
@@ -35,6 +45,7 @@ pub(super) async fn run(operations: &Operations, actor: &Actor) -> Result<Reload
         Some(Reload::Same) => Ok(Reloaded {
             changed: Vec::new(),
             reconnected: Vec::new(),
+            refused: Vec::new(),
         }),
         Some(Reload::Done { changed, renewed }) => {
             let (by, after) = (actor.clone(), changed.join(" "));
@@ -43,12 +54,50 @@ pub(super) async fn run(operations: &Operations, actor: &Actor) -> Result<Reload
                 audit::note(tx, &by, &change, now_ms())
             };
             operations.db.write(note).await?;
+            // A message that asks may hold up the very connection that it would wait for.
+            let refused = match actor {
+                Actor::Cli { .. } => refusals(operations, live, &renewed, &before).await,
+                _ => Vec::new(),
+            };
             Ok(Reloaded {
                 changed,
                 reconnected: renewed,
+                refused,
             })
         }
     }
+}
+
+/// Waits until each platform is connected, or refuses the bot.
+async fn refusals(
+    operations: &Operations,
+    live: &Live,
+    renewed: &[Platform],
+    before: &[(Platform, u64)],
+) -> Vec<(Platform, String)> {
+    let is_settled = |platform: &Platform| {
+        let is_new = |(of, count): &(Platform, u64)| {
+            of == platform && live.pulse.connections(*platform) > *count
+        };
+        let state = status::gateway(operations, live);
+        let mut known = state.platforms.iter();
+        match known.find(|known| known.platform == *platform) {
+            Some(known) => known.state != Link::Connecting && before.iter().any(is_new),
+            // The config names it no more.
+            None => true,
+        }
+    };
+    let settled = async {
+        while !renewed.iter().all(is_settled) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    drop(tokio::time::timeout(ANSWERS_WITHIN, settled).await);
+    let refused = renewed.iter().filter_map(|platform| {
+        let reason = live.pulse.refusal(*platform)?;
+        Some((*platform, reason))
+    });
+    refused.collect()
 }
 
 /// For the log.

@@ -1,27 +1,31 @@
-//! Changes of sessions: a conversation begun anew, copied to the terminal, or moved to another
-//! place. Each is one transaction with its entry in the audit.
+//! Changes of sessions: a conversation begun anew, copied to the terminal or the web chat, or moved
+//! to another place. Each is one transaction with its entry in the audit.
 //!
 //! A running gateway makes the changes itself, and then forgets what it remembers about the places.
 
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::house::House;
 use super::named::Named;
+use super::transcripts::{self, Detail, Kind};
 use super::{Operations, Refusal};
 use crate::access::Standing;
 use crate::agents::agent_rows;
 use crate::channels::local;
+use crate::channels::web::{self, Speaker};
 use crate::clock::now_ms;
 use crate::config::ModelRef;
 use crate::domain::{AgentId, LocalName, Origin, SessionKey};
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::sessions::{self, Used};
+use crate::records::transcript::Extent;
 use crate::records::{model_overrides, transcript};
 use crate::routing::places::Twin;
 use crate::routing::{Pin, Visit, pins, places};
 
-/// The room of the terminal that forks go to.
+/// The room that forks go to.
 const FORK_ROOM: &str = "home";
 /// Names that are tried for a fork.
 const MOST_NAMES: u32 = 1000;
@@ -63,12 +67,20 @@ enum Refused {
     Internal(SessionKey),
     #[error("{0} is the same place")]
     Same(SessionKey),
-    #[error("a fork is a place of the terminal, such as local:home:fork")]
-    NotLocal,
     #[error(
-        "{agent} is not open to you at the terminal: {reason}. Add \"owner\" to `who` under [agents.{agent}]"
+        "a fork is a place of the terminal or of the web chat, such as local:home:fork or web:home:fork"
     )]
-    Closed { agent: AgentId, reason: String },
+    NotOurs,
+    #[error("the web chat is off; add [web] to config.toml first")]
+    WebOff,
+    #[error(
+        "{agent} is not open to you {}: {reason}. Add \"owner\" to `who` under [agents.{agent}]", .on.in_words()
+    )]
+    Closed {
+        agent: AgentId,
+        reason: String,
+        on: ForkOn,
+    },
 }
 
 impl From<Refused> for Refusal {
@@ -80,7 +92,7 @@ impl From<Refused> for Refusal {
 type Changed<T> = rusqlite::Result<Result<T, Refused>>;
 
 /// A conversation that was begun anew.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Renewed {
     pub(crate) place: Named,
     /// The number of the new conversation.
@@ -91,8 +103,42 @@ pub(crate) struct Renewed {
     pub(crate) model: Option<String>,
 }
 
+/// Where a fork goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ForkOn {
+    #[default]
+    Terminal,
+    Web,
+}
+
+impl ForkOn {
+    /// None for a place where no fork goes.
+    fn of(place: &SessionKey) -> Option<Self> {
+        match place {
+            SessionKey::Local { .. } => Some(ForkOn::Terminal),
+            SessionKey::Web { .. } => Some(ForkOn::Web),
+            _ => None,
+        }
+    }
+
+    fn place(self, room: LocalName, topic: Option<LocalName>) -> SessionKey {
+        match self {
+            ForkOn::Terminal => SessionKey::Local { room, topic },
+            ForkOn::Web => SessionKey::Web { room, topic },
+        }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            ForkOn::Terminal => "at the terminal",
+            ForkOn::Web => "in the web chat",
+        }
+    }
+}
+
 /// A conversation that was copied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Forked {
     pub(crate) from: Named,
     pub(crate) to: Named,
@@ -102,10 +148,12 @@ pub(crate) struct Forked {
     pub(crate) model: Option<String>,
     /// The line that goes on with the fork.
     pub(crate) command: String,
+    /// The page that goes on with a fork in the web chat.
+    pub(crate) link: Option<String>,
 }
 
 /// A conversation that was moved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct MovedTo {
     pub(crate) from: Named,
     pub(crate) to: Named,
@@ -122,22 +170,28 @@ pub(super) async fn renew(
     actor: &Actor,
     place: SessionKey,
 ) -> Result<Renewed, Refusal> {
-    let (house, by, key) = (house(operations).await?, By::now(actor), place.clone());
+    let (house, by, key) = (operations.house().await?, By::now(actor), place.clone());
     let write = move |tx: &Transaction<'_>| renewed(tx, &house, &key, &by);
     let renewed = operations.db.write(write).await??;
     follow(operations, &[&place]);
     Ok(renewed)
 }
 
-/// Copies a conversation to a place of the terminal, where the same agent goes on with it.
+/// Copies a conversation to a place of the terminal or the web chat, where the same agent goes on
+/// with it.
 pub(super) async fn fork(
     operations: &Operations,
     actor: &Actor,
     from: SessionKey,
-    to: Option<SessionKey>,
+    (to, on): (Option<SessionKey>, ForkOn),
 ) -> Result<Forked, Refusal> {
-    let (house, by) = (house(operations).await?, By::now(actor));
-    let write = move |tx: &Transaction<'_>| forked(tx, &house, &from, to, &by);
+    let (house, by) = (operations.house().await?, By::now(actor));
+    let on = to.as_ref().map_or(Some(on), ForkOn::of);
+    let on = on.ok_or(Refused::NotOurs)?;
+    if on == ForkOn::Web && !house.config.has_web() {
+        return Err(Refused::WebOff.into());
+    }
+    let write = move |tx: &Transaction<'_>| forked(tx, &house, &from, (to, on), &by);
     let forked = operations.db.write(write).await??;
     if let Ok(place) = forked.to.id.parse() {
         follow(operations, &[&place]);
@@ -152,18 +206,12 @@ pub(super) async fn move_to(
     from: SessionKey,
     to: SessionKey,
 ) -> Result<MovedTo, Refusal> {
-    let (house, by) = (house(operations).await?, By::now(actor));
+    let (house, by) = (operations.house().await?, By::now(actor));
     let (old, new) = (from.clone(), to.clone());
     let write = move |tx: &Transaction<'_>| moved(tx, &house, &old, &new, &by);
     let moved = operations.db.write(write).await??;
     follow(operations, &[&from, &to]);
     Ok(moved)
-}
-
-async fn house(operations: &Operations) -> Result<House, Refusal> {
-    let snapshot = operations.snapshot().await?;
-    let (config, table) = (snapshot.config.clone(), snapshot.table.clone());
-    Ok(House::load(&operations.db, config, table).await?)
 }
 
 /// Has a running gateway look up anew what was set in these places.
@@ -204,7 +252,7 @@ fn forked(
     tx: &Transaction<'_>,
     house: &House,
     from: &SessionKey,
-    to: Option<SessionKey>,
+    (to, on): (Option<SessionKey>, ForkOn),
     by: &By,
 ) -> Changed<Forked> {
     let place = match source(tx, from)? {
@@ -216,22 +264,22 @@ fn forked(
     // An agent that is new in the config may have no row yet.
     agent_rows::add(tx, std::slice::from_ref(&agent), by.now)?;
     let uid = agent_rows::uid_of(tx, &agent)?;
-    let (Some(to), Some(uid)) = (target(tx, to, &agent)?, uid) else {
-        return Ok(Err(Refused::NotLocal));
-    };
-    let SessionKey::Local { room, topic } = &to else {
-        return Ok(Err(Refused::NotLocal));
+    let (Some(to), Some(uid)) = (target(tx, (to, on), &agent)?, uid) else {
+        return Ok(Err(Refused::NotOurs));
     };
     // A place without a row is one that no gateway remembers anything about.
     if places::id(tx, &to)?.is_some() {
         return Ok(Err(Refused::InUse(to)));
     }
-    if let Err(refused) = is_open_at_the_terminal(house, &agent, &to) {
+    if let Err(refused) = is_open(house, &agent, &to, on) {
         return Ok(Err(refused));
     }
     let new = places::ensure(tx, &to, by.now)?;
     let twin = Twin { old: place.id, new };
     transcript::touch(tx, &to, by.now)?;
+    if on == ForkOn::Web {
+        show(tx, house, (from, &to), by.now)?;
+    }
     let messages = transcript::copy(tx, twin)?;
     transcript::append_mark(tx, &to, None, &forked_line(from), by.now)?;
     model_overrides::copy(tx, twin)?;
@@ -246,7 +294,6 @@ fn forked(
     pins::set(tx, &to, uid, &pin, by.now)?;
     let change = Change::new(Action::Fork).at(from).to(&to);
     audit::note(tx, &by.actor, &change, by.now)?;
-    let command = chat_command(room, topic.as_ref());
     let model = model_overrides::load(tx, &to)?;
     Ok(Ok(Forked {
         from: house.names.place(from),
@@ -254,8 +301,48 @@ fn forked(
         agent: house.agent(&agent),
         messages,
         model: model.as_ref().map(ModelRef::to_string),
-        command,
+        command: command(&to),
+        link: (on == ForkOn::Web).then(|| format!("/chat?place={to}")),
     }))
+}
+
+/// Messages of a conversation that are shown on the screen of the web chat.
+const MOST_SHOWN: u32 = 2000;
+
+/// Puts the words of a conversation on the screen of the web chat, which has a store of its own.
+fn show(
+    tx: &Transaction<'_>,
+    house: &House,
+    (from, to): (&SessionKey, &SessionKey),
+    now: i64,
+) -> rusqlite::Result<()> {
+    let extent = (Extent::Current, MOST_SHOWN);
+    let lines = transcripts::read(tx, house, from, extent, Detail::Readable)?;
+    let rows = lines.iter().map(|line| {
+        let speaker = match (line.kind, &line.agent) {
+            (Kind::Agent, Some(agent)) => Speaker::Agent(label(house, agent)),
+            (Kind::Person | Kind::Agent, _) => Speaker::Person(name(line.person.as_ref())),
+            (Kind::Handoff | Kind::Gateway, _) => Speaker::Gateway,
+        };
+        (speaker, line.words(), line.at.0)
+    });
+    let last = (Speaker::Gateway, forked_line(from), now);
+    web::show(tx, to, rows.chain([last]))
+}
+
+fn name(person: Option<&Named>) -> String {
+    let name = person.map(|person| person.name.as_ref().unwrap_or(&person.id));
+    name.cloned().unwrap_or_default()
+}
+
+/// Emoji and name, as the screen tells agents apart.
+fn label(house: &House, agent: &Named) -> String {
+    let mut agents = house.config.agents.iter();
+    let spec = agents.find(|spec| spec.id.as_str() == agent.id);
+    match spec.and_then(|spec| spec.emoji.as_ref()) {
+        Some(emoji) => format!("{emoji} {}", name(Some(agent))),
+        None => name(Some(agent)),
+    }
 }
 
 fn moved(
@@ -285,6 +372,9 @@ fn moved(
         if sessions::is_busy(tx, place.id)? {
             return Ok(Err(Refused::Busy(place.key.clone())));
         }
+    }
+    if !transcript::has_any(tx, old.id)? {
+        return Ok(Err(Refused::Unused(from.clone())));
     }
     let twin = Twin {
         old: old.id,
@@ -318,7 +408,7 @@ fn source(connection: &Connection, key: &SessionKey) -> rusqlite::Result<Result<
 /// The named place, else the first free one that is called after the agent.
 fn target(
     connection: &Connection,
-    named: Option<SessionKey>,
+    (named, on): (Option<SessionKey>, ForkOn),
     agent: &AgentId,
 ) -> rusqlite::Result<Option<SessionKey>> {
     if named.is_some() {
@@ -333,10 +423,7 @@ fn target(
         else {
             return Ok(None);
         };
-        let key = SessionKey::Local {
-            room,
-            topic: Some(topic),
-        };
+        let key = on.place(room, Some(topic));
         if places::id(connection, &key)?.is_none() {
             return Ok(Some(key));
         }
@@ -344,7 +431,7 @@ fn target(
     Ok(None)
 }
 
-fn is_open_at_the_terminal(house: &House, agent: &AgentId, to: &SessionKey) -> Result<(), Refused> {
+fn is_open(house: &House, agent: &AgentId, to: &SessionKey, on: ForkOn) -> Result<(), Refused> {
     let access = &house.config.access;
     let origin = Origin::new(to.clone(), local::person());
     let standing = Standing::of(access, &origin.person, false);
@@ -357,6 +444,7 @@ fn is_open_at_the_terminal(house: &House, agent: &AgentId, to: &SessionKey) -> R
     allowed.map_err(|closed| Refused::Closed {
         agent: agent.clone(),
         reason: closed.to_string(),
+        on,
     })
 }
 
@@ -364,11 +452,17 @@ fn forked_line(from: &SessionKey) -> String {
     format!("a copy of the conversation in {from} up to here")
 }
 
-fn chat_command(room: &LocalName, topic: Option<&LocalName>) -> String {
+/// The line that goes on in a place.
+fn command(place: &SessionKey) -> String {
+    let SessionKey::Local { room, topic } = place else {
+        return "parlor dashboard".to_owned();
+    };
     let room = match room.as_str() {
         FORK_ROOM => String::new(),
         other => format!(" --room {other}"),
     };
-    let topic = topic.map_or_else(String::new, |topic| format!(" --topic {topic}"));
+    let topic = topic
+        .as_ref()
+        .map_or_else(String::new, |topic| format!(" --topic {topic}"));
     format!("parlor chat{room}{topic}")
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::house::House;
 use super::named::{Moment, Named};
@@ -13,7 +14,7 @@ use crate::records::{journal, model_overrides};
 /// The form of [`SessionState`], counted up when a field changes its meaning.
 const VERSION: u32 = 1;
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct SessionState {
     pub(crate) v: u32,
     pub(crate) place: Named,
@@ -43,12 +44,14 @@ pub(crate) struct SessionState {
     pub(crate) waiting: i64,
     pub(crate) unanswered: i64,
     pub(crate) undelivered: i64,
+    /// Messages to people that wait to be sent.
+    pub(crate) unsent: i64,
     /// Turns that have called tools and are not over.
     pub(crate) unfinished: Vec<Unfinished>,
     pub(crate) last_turn: Option<LastTurn>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct PinState {
     pub(crate) agent: Named,
     /// For the next message only.
@@ -59,13 +62,13 @@ pub(crate) struct PinState {
     pub(crate) counts: bool,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct SetBy {
     pub(crate) by: Named,
     pub(crate) at: Moment,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct ModelOverride {
     pub(crate) model: String,
     pub(crate) set_by: Named,
@@ -74,7 +77,7 @@ pub(crate) struct ModelOverride {
     pub(crate) counts: bool,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Unfinished {
     pub(crate) agent: Named,
     /// Put aside for other messages.
@@ -84,7 +87,7 @@ pub(crate) struct Unfinished {
     pub(crate) tools: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct LastTurn {
     pub(crate) agent: Option<Named>,
     pub(crate) model: String,
@@ -144,6 +147,7 @@ pub(crate) fn state(
         waiting: open.waiting,
         unanswered: open.unanswered,
         undelivered: open.undelivered,
+        unsent: open.unsent,
         unfinished: unfinished(connection, house, key)?,
         last_turn: sessions::last_turn(connection, place.id)?.map(|turn| LastTurn {
             agent: turn

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::budgets::{self, Account, Holder};
 use super::work::{self, Listed, ListedStage};
-use super::{Live, Operations, Overview, Refusal};
+use super::{ConfigText, Live, Operations, Overview, Refusal};
 use crate::agents::Agent;
 use crate::channels::Hearing;
 use crate::clock::now_ms;
 use crate::config::Money;
+use crate::delivery::held::{self, Held};
 use crate::domain::{AgentId, Platform, SessionKey};
 use crate::records::ledger::{self, Spender};
 use crate::records::pauses::{self, Work};
@@ -37,8 +38,13 @@ pub(crate) struct Status {
     /// Turns under way and waiting messages.
     pub(crate) work: Vec<Listed>,
     pub(crate) letters: Letters,
+    /// What has not arrived, by place.
+    pub(crate) held: Vec<(SessionKey, Held)>,
     /// The newest first.
     pub(crate) errors: Vec<ErrorSeen>,
+    /// Errors of the last day, also those that are not shown.
+    #[serde(default)]
+    pub(crate) all_errors: i64,
 }
 
 /// Facts of a running gateway.
@@ -49,6 +55,14 @@ pub(crate) struct GatewayState {
     pub(crate) started_at: i64,
     pub(crate) platforms: Vec<PlatformState>,
     pub(crate) config: ConfigState,
+    /// Why nothing can be stored now.
+    pub(crate) store: Option<String>,
+    /// Why the dashboard and the web chat cannot be reached.
+    #[serde(default)]
+    pub(crate) listener: Option<String>,
+    /// The process is a `parlor chat` or `parlor ask`.
+    #[serde(default)]
+    pub(crate) is_chat: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,6 +160,12 @@ pub(crate) struct ErrorSeen {
 }
 
 impl Status {
+    /// Errors of the last day that are not shown.
+    pub(crate) fn more_errors(&self) -> i64 {
+        let shown = i64::try_from(self.errors.len()).unwrap_or(i64::MAX);
+        self.all_errors.saturating_sub(shown).max(0)
+    }
+
     /// Whether something is down.
     pub(crate) fn is_down(&self) -> bool {
         match &self.gateway {
@@ -154,6 +174,8 @@ impl Status {
                 let mut platforms = gateway.platforms.iter();
                 platforms.any(|platform| platform.state == Link::Down)
                     || gateway.config.problem.is_some()
+                    || gateway.store.is_some()
+                    || gateway.listener.is_some()
             }
         }
     }
@@ -170,7 +192,10 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
     let agents: Vec<_> = snapshot.registry.all().to_vec();
     let running = work.clone();
     let Overview {
-        troubles, health, ..
+        troubles,
+        health,
+        turns,
+        ..
     } = operations.overview(&snapshot).await?;
     let config = snapshot.config.clone();
     let read = move |connection: &Connection| {
@@ -204,9 +229,10 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
             .map(state)
             .collect::<rusqlite::Result<Vec<_>>>()?;
         let errors = errors(connection, &agents, now)?;
-        Ok((states, limits, paused, errors))
+        let held = held::everywhere(connection, now)?;
+        Ok((states, limits, paused, errors, held))
     };
-    let (agents, limits, paused, errors) = operations.db.read(read).await?;
+    let (agents, limits, paused, errors, held) = operations.db.read(read).await?;
     Ok(Status {
         at: now,
         gateway,
@@ -219,7 +245,9 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
             failed: troubles.failed,
             kept: troubles.kept,
         },
+        held: held.into_iter().collect(),
         errors,
+        all_errors: turns.failed,
     })
 }
 
@@ -241,12 +269,17 @@ fn errors(
     Ok(errors.collect())
 }
 
-fn gateway(operations: &Operations, live: &Live) -> GatewayState {
+pub(super) fn gateway(operations: &Operations, live: &Live) -> GatewayState {
     let channels = live.delivery.channels();
+    let listener = live.entrance.trouble();
     let platforms = channels.iter().map(|channel| {
         let platform = channel.abilities().platform;
         let hearing = channel.health().map(crate::channels::Health::hearing);
-        let (state, since, reason) = match (live.pulse.refusal(platform), hearing) {
+        let refusal = match platform {
+            Platform::Web => listener.clone(),
+            _ => live.pulse.refusal(platform),
+        };
+        let (state, since, reason) = match (refusal, hearing) {
             (Some(reason), _) => (Link::Down, None, Some(reason)),
             (None, Some(Hearing::NotYet)) => (Link::Connecting, None, None),
             (None, Some(Hearing::Deaf { since, reason })) => {
@@ -269,18 +302,21 @@ fn gateway(operations: &Operations, live: &Live) -> GatewayState {
         pid: std::process::id(),
         started_at: live.started_at,
         platforms: platforms.collect(),
+        listener,
         config: config(operations, live),
+        store: operations.db.trouble().map(|trouble| trouble.to_string()),
+        is_chat: live.is_chat,
     }
 }
 
 /// The running config beside the file.
 pub(super) fn config(operations: &Operations, live: &Live) -> ConfigState {
     let seen = live.pulse.config();
-    let on_disk = std::fs::read_to_string(operations.home.join("config.toml"));
-    let on_disk: Option<toml::Table> = on_disk.ok().and_then(|text| text.parse().ok());
+    let on_disk = ConfigText::read(&operations.home);
+    let table = |text: Option<ConfigText>| text.map(|text| text.table);
     ConfigState {
         read_at: seen.read_at,
-        differs: on_disk != seen.text,
+        differs: table(on_disk) != table(seen.text),
         problem: seen.problem,
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::channels::local::Shown;
+use crate::channels::local::{Audience, Shown};
 use crate::domain::{AgentId, LocalName, MessageId, SessionKey};
 
 /// A terminal that wants to talk.
@@ -14,7 +14,12 @@ pub(crate) struct Visitor {
     pub(crate) place: PlaceWish,
     /// This agent answers where the visitor writes, for as long as the visitor stays.
     pub(crate) agent: Option<String>,
+    #[serde(default)]
+    pub(crate) audience: Audience,
 }
+
+/// The room of questions without a topic. Nobody waits for an answer there once its asker is gone.
+pub(crate) const QUESTIONS: &str = "ask";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -47,6 +52,10 @@ pub(crate) enum FromTerminal {
     Turn {
         message: MessageId,
     },
+    /// Nobody waits for the answer to a line any more.
+    Cancel {
+        message: MessageId,
+    },
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -58,6 +67,7 @@ pub(crate) enum ToTerminal {
     Topics(Vec<Topic>),
     Agents(Vec<String>),
     Turn(Option<TurnReport>),
+    Cancelled,
 }
 
 /// An event for a visitor.
@@ -74,6 +84,9 @@ pub(crate) enum Scene {
     /// This many lines were said, and all are answered.
     Rest {
         lines: u64,
+        /// The turns of those that were answered since the last such event.
+        #[serde(default)]
+        turns: Vec<(MessageId, TurnReport)>,
     },
 }
 

@@ -6,6 +6,7 @@
 use rusqlite::Connection;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::house::House;
 use super::named::{Moment, Named};
@@ -13,7 +14,7 @@ use crate::domain::{AgentUid, Around, SessionKey, Source};
 use crate::records::transcript::{self, Entry, Extent};
 
 /// A message of a transcript.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Line {
     pub(crate) at: Moment,
     /// Counts up with every /new.
@@ -35,8 +36,9 @@ pub(crate) struct Line {
 }
 
 /// The kind of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = LineKind)]
 pub(crate) enum Kind {
     Person,
     Agent,
@@ -47,7 +49,7 @@ pub(crate) enum Kind {
 }
 
 /// Everything else that is kept about a message.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Raw {
     pub(crate) id: i64,
     pub(crate) stored_at: Moment,
@@ -85,7 +87,7 @@ pub(crate) fn read(
 }
 
 /// A message that was found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Hit {
     pub(crate) place: Named,
     #[serde(flatten)]

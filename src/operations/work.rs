@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Serialize};
 
-use super::house::House;
 use super::{Live, Operations, Refusal, texts};
 use crate::channels::Text;
 use crate::clock::now_ms;
@@ -85,9 +84,7 @@ async fn with_agents(
     if listed.is_empty() {
         return Ok(listed);
     }
-    let snapshot = operations.snapshot().await?;
-    let (config, table) = (snapshot.config.clone(), snapshot.table.clone());
-    let house = House::load(&operations.db, config, table).await?;
+    let house = operations.house().await?;
     let read = move |connection: &Connection| {
         let paused = agent_pauses::all(connection)?;
         let paused: Vec<AgentId> = paused

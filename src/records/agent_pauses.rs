@@ -1,4 +1,4 @@
-//! Agents that were paused: the tables `paused_agents` and `pause_notices`.
+//! Paused agents: the tables `paused_agents` and `pause_notices`.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::audit::Actor;
 use crate::domain::{AgentUid, SessionKey};
 use crate::routing::places;
 
-/// Who paused an agent, and when.
+/// The author and the time of an agent's pause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pause {
     /// Unix milliseconds.
@@ -80,7 +80,7 @@ pub(crate) fn clear(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<boo
     Ok(gone > 0)
 }
 
-/// Notes that a place is told of the pause. False if it was told before.
+/// Notes that a place is told of the pause. False if the place was told before.
 pub(crate) fn tell(
     tx: &Transaction<'_>,
     uid: AgentUid,

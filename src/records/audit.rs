@@ -1,6 +1,6 @@
 //! Changes that people have made: the `audit` table. An entry has no words of a conversation.
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, Row, Transaction, params};
 
 use crate::access::grants::Grantor;
 use crate::domain::{AgentId, Inbound, PersonId, SessionKey};
@@ -19,6 +19,14 @@ pub(crate) enum Actor {
     /// The command line, with the login name on this machine.
     Cli {
         login: String,
+    },
+    /// A program with an API token, by the token's name.
+    Token {
+        name: String,
+    },
+    /// A browser, with the name of the signed-in person.
+    Dashboard {
+        name: String,
     },
     /// A saved file of the home.
     Config,
@@ -48,6 +56,8 @@ impl Actor {
         match self {
             Actor::Person { id, name } => (id.to_string(), Some(name)),
             Actor::Cli { login } => ("cli".into(), Some(login)),
+            Actor::Token { name } => ("token".into(), Some(name)),
+            Actor::Dashboard { name } => ("dashboard".into(), Some(name)),
             Actor::Config => ("config".into(), None),
             Actor::Gateway => ("gateway".into(), None),
         }
@@ -61,11 +71,13 @@ pub(crate) enum Action {
     Open,
     Close,
     Pair,
+    /// A guest was turned away.
+    TurnAway,
     Unpair,
     Reload,
     /// A conversation was begun anew by an operator.
     NewConversation,
-    /// A conversation was copied to a place of the terminal.
+    /// A conversation was copied to a place of the terminal or the web chat.
     Fork,
     /// A conversation was moved to another place.
     Move,
@@ -89,7 +101,7 @@ pub(crate) enum Action {
     Drop,
     /// Delivery switched off or on in a place.
     Deliver,
-    /// A person has another role, with all agents or with one.
+    /// A person has another role, with all agents or with a single agent.
     Role,
     /// An id was linked to a person.
     Link,
@@ -105,6 +117,26 @@ pub(crate) enum Action {
     Restore,
     /// A model or a platform was connected by `parlor setup`.
     Setup,
+    /// A key for programs was made.
+    TokenCreate,
+    /// A token or a sign-in was ended.
+    TokenRevoke,
+    /// A browser came in by a link.
+    SignIn,
+    /// Keys of an agent's table in config.toml.
+    AgentEdit,
+    /// An identity file of an agent.
+    AgentFile,
+    /// A memory added by an operator.
+    Remember,
+    /// config.toml as a whole.
+    Config,
+    JobAdd,
+    JobRemove,
+    JobPause,
+    JobResume,
+    /// A job was run by hand.
+    JobRun,
 }
 
 impl Action {
@@ -114,6 +146,7 @@ impl Action {
             Action::Open => "open",
             Action::Close => "close",
             Action::Pair => "pair",
+            Action::TurnAway => "turn away",
             Action::Unpair => "unpair",
             Action::Reload => "reload",
             Action::NewConversation => "new conversation",
@@ -147,6 +180,18 @@ impl Action {
             Action::Pause => "pause",
             Action::Resume => "resume",
             Action::Restore => "restore",
+            Action::TokenCreate => "token create",
+            Action::TokenRevoke => "token revoke",
+            Action::SignIn => "sign in",
+            Action::AgentEdit => "agent edit",
+            Action::AgentFile => "agent file",
+            Action::Remember => "remember",
+            Action::Config => "config",
+            Action::JobAdd => "job add",
+            Action::JobRemove => "job remove",
+            Action::JobPause => "job pause",
+            Action::JobResume => "job resume",
+            Action::JobRun => "job run",
         }
     }
 }
@@ -157,7 +202,7 @@ pub(crate) struct Change<'a> {
     pub(crate) action: Action,
     pub(crate) place: Option<&'a SessionKey>,
     pub(crate) agent: Option<&'a AgentId>,
-    /// The changed thing where it is neither the place nor the agent, such as a person's id.
+    /// The changed thing, if neither the place nor the agent, such as a person's id.
     pub(crate) subject: Option<String>,
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
@@ -211,12 +256,12 @@ impl<'a> Change<'a> {
     }
 }
 
-/// A change that was written down.
+/// A recorded change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) id: i64,
     pub(crate) at: i64,
-    /// A person's id, `cli`, `config` or `gateway`.
+    /// A person's id, `cli`, `token`, `dashboard`, `config` or `gateway`.
     pub(crate) actor: String,
     pub(crate) name: Option<String>,
     /// The key of the place today.
@@ -255,14 +300,14 @@ pub(crate) fn note(
     .map(drop)
 }
 
-/// Which entries are wanted. Absent: all.
+/// The filter for entries. Absent: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// Changes of this agent, and switches from it or to it.
+    /// Changes of this agent, and switches from or to the agent.
     pub(crate) agent: Option<String>,
     /// The key of a place.
     pub(crate) place: Option<String>,
-    /// A person's id, `cli`, `config` or `gateway`.
+    /// A person's id, `cli`, `token`, `dashboard`, `config` or `gateway`.
     pub(crate) by: Option<String>,
     /// Unix milliseconds.
     pub(crate) since: Option<i64>,
@@ -291,21 +336,39 @@ pub(crate) fn latest(
         wanted.agent,
         limit
     ];
-    let rows = statement.query_map(bound, |row| {
-        Ok(Entry {
-            id: row.get(0)?,
-            at: row.get(1)?,
-            actor: row.get(2)?,
-            name: row.get(3)?,
-            place: row.get(4)?,
-            agent: row.get(5)?,
-            action: row.get(6)?,
-            subject: row.get(7)?,
-            before: row.get(8)?,
-            after: row.get(9)?,
-        })
-    })?;
+    let rows = statement.query_map(bound, entry)?;
     rows.collect()
+}
+
+/// Entries behind the entry `id`, oldest first.
+pub(crate) fn after(connection: &Connection, id: i64, limit: u32) -> rusqlite::Result<Vec<Entry>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT audit.id, at, actor, audit.name, key, agent, action, subject, before, after
+         FROM audit LEFT JOIN places ON places.id = place_id WHERE audit.id > ?1 ORDER BY audit.id LIMIT ?2",
+    )?;
+    let rows = statement.query_map(params![id, limit], entry)?;
+    rows.collect()
+}
+
+/// Zero without entries.
+pub(crate) fn newest_id(connection: &Connection) -> rusqlite::Result<i64> {
+    let sql = "SELECT coalesce(max(id), 0) FROM audit";
+    connection.query_row(sql, [], |row| row.get(0))
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    Ok(Entry {
+        id: row.get(0)?,
+        at: row.get(1)?,
+        actor: row.get(2)?,
+        name: row.get(3)?,
+        place: row.get(4)?,
+        agent: row.get(5)?,
+        action: row.get(6)?,
+        subject: row.get(7)?,
+        before: row.get(8)?,
+        after: row.get(9)?,
+    })
 }
 
 pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite::Result<usize> {

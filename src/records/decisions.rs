@@ -4,6 +4,7 @@ use rusqlite::{Connection, Transaction, params};
 
 use crate::domain::SessionKey;
 use crate::routing::places;
+use crate::telemetry;
 
 /// Decisions are kept this long.
 const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
@@ -15,7 +16,7 @@ pub(crate) enum Decision {
     Parked,
     /// This message was answered while a turn was parked.
     Steered,
-    /// This message and others waited, and are answered as one.
+    /// This message and others waited, and are answered together.
     Drained { count: usize },
     /// The parked turn of this message goes on.
     Resumed,
@@ -46,7 +47,7 @@ pub(crate) fn note(
     now: i64,
 ) -> rusqlite::Result<()> {
     let what = decision.describe();
-    tracing::info!(session = %place, inbox.id = inbox_id, decision = ?decision, "{what}");
+    tracing::info!(target: telemetry::DETAIL, { session = %place, inbox.id = inbox_id, decision = ?decision }, "{what}");
     let place = places::ensure(tx, place, now)?;
     tx.prepare_cached(
         "INSERT INTO decisions (place_id, inbox_id, what, at) VALUES (?1, ?2, ?3, ?4)",

@@ -5,11 +5,11 @@
 
 use rusqlite::Transaction;
 
-use super::{inbox, journal, transcript};
+use super::{inbox, journal, transcript, turn_notes};
 use crate::access::people;
 use crate::domain::{Inbound, MessageId, Platform};
 
-/// Messages that are gone.
+/// Deleted messages.
 #[derive(Debug, Default)]
 pub(crate) struct Gone {
     /// The closed inbox rows, for `Sessions::withdraw`.
@@ -30,8 +30,12 @@ pub(crate) fn delete_messages(
         .try_for_each(|(id, _)| journal::blank(tx, *id))?;
     let blanked = transcript::blank(tx, platform, messages, now)?;
     let dropped = drop_kept(tx, platform, messages)?;
+    let had_words = blanked > 0 || dropped > 0 || !deleted.is_empty();
+    if had_words {
+        turn_notes::not_before(tx, now)?;
+    }
     Ok(Gone {
-        had_words: blanked > 0 || dropped > 0 || !deleted.is_empty(),
+        had_words,
         rows: deleted.into_iter().map(|(id, _)| id).collect(),
     })
 }

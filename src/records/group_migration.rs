@@ -1,5 +1,5 @@
-//! A group keeps its places when it becomes a supergroup. The places get new keys; other rows refer
-//! to places by id.
+//! A group keeps its places on becoming a supergroup. The places get new keys; other rows refer to
+//! places by id.
 
 use rusqlite::{Transaction, params};
 
@@ -42,7 +42,7 @@ pub(crate) fn follow(tx: &Transaction<'_>, moved: Moved, now: i64) -> rusqlite::
 }
 
 /// Tables whose rows only change their place.
-const MOVED: [(&str, &str); 11] = [
+const MOVED: [(&str, &str); 13] = [
     ("inbox", "place_id"),
     ("turns", "place_id"),
     ("open_turns", "place_id"),
@@ -54,8 +54,10 @@ const MOVED: [(&str, &str); 11] = [
     ("memories", "place_id"),
     ("memory_scopes", "place_id"),
     ("audit", "place_id"),
+    ("web_screen", "place_id"),
+    ("jobs", "place_id"),
 ];
-/// Tables with at most one row of a kind for a place. The row of the new place wins.
+/// Tables with at most a single row of a kind for a place. The row of the new place wins.
 const REPLACED: [&str; 4] = [
     "model_overrides",
     "openings",
@@ -75,7 +77,7 @@ fn merge(tx: &Transaction<'_>, twin: Twin) -> rusqlite::Result<()> {
             params![old, new],
         )?;
     }
-    // A summary of one row says nothing about messages of the other.
+    // A summary of a row says nothing about messages of the other row.
     tx.execute(
         "DELETE FROM summaries WHERE place_id IN (?1, ?2)",
         params![old, new],

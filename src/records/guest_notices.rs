@@ -1,4 +1,4 @@
-//! Messages that told owners and admins about guests who wait: the `guest_notices` table.
+//! Messages to owners and admins about waiting guests: the `guest_notices` table.
 
 use rusqlite::{Connection, Transaction, params};
 
@@ -13,14 +13,14 @@ pub(crate) struct Notice {
     pub(crate) message: Option<MessageId>,
 }
 
-/// Notices are told one by one up to this many guests within [`COUNTED_MS`].
+/// Up to this many guests within [`COUNTED_MS`] have a notice each.
 const MOST_BY_NAME: i64 = 5;
-/// The time in which notices are counted.
+/// The span for counting notices.
 const COUNTED_MS: i64 = 60 * 60 * 1000;
 /// Notices are kept for longer than any code is open.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What owners and admins are told about a new guest.
+/// The content of a notice about a new guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
     ByName,
@@ -70,6 +70,13 @@ pub(crate) fn note(
             .execute(params![row, code, waiting, now])
             .map(drop)
     })
+}
+
+/// Whether somebody was asked about this code.
+pub(crate) fn is_known(connection: &Connection, code: &str) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM guest_notices WHERE code = ?1")?
+        .exists([code])
 }
 
 /// The notices with buttons for this code.

@@ -1,5 +1,5 @@
-//! Where imported things came from: the `imports` table. A second import looks here for what it has
-//! carried before.
+//! The origins of imported things: the `imports` table. A second import looks here for
+//! the things carried before.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::domain::AgentUid;
 pub(crate) struct Origin {
     /// `openclaw`
     pub(crate) system: &'static str,
-    /// Its folder.
+    /// The folder of the installation.
     pub(crate) folder: String,
 }
 
@@ -49,7 +49,7 @@ impl Carried {
     }
 }
 
-/// A thing that was carried.
+/// A carried thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) agent: Option<AgentUid>,
@@ -57,7 +57,7 @@ pub(crate) struct Row {
     pub(crate) stamp: String,
 }
 
-/// By kind and by the id in the other system.
+/// Carried things by kind and by the id in the other system.
 pub(crate) type Rows = HashMap<(Carried, String), Row>;
 
 pub(crate) fn load(connection: &Connection, origin: &Origin) -> rusqlite::Result<Rows> {
@@ -81,7 +81,14 @@ pub(crate) fn load(connection: &Connection, origin: &Origin) -> rusqlite::Result
     rows.filter_map(Result::transpose).collect()
 }
 
-/// Writes down a carried thing, in the transaction that makes it, if it is a row.
+/// Whether anything was carried from there.
+pub(crate) fn is_any(connection: &Connection, origin: &Origin) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM imports WHERE system = ?1 AND source = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.exists(params![origin.system, origin.folder])
+}
+
+/// Notes a carried thing. If the thing is a row, the transaction of the row writes the note too.
 pub(crate) fn keep(
     tx: &Transaction<'_>,
     origin: &Origin,
@@ -108,7 +115,7 @@ pub(crate) fn keep(
         .map(drop)
 }
 
-/// Forgets what came with an agent that is destroyed, so that it can be imported again.
+/// Forgets the things imported with a destroyed agent, so that they can be imported again.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<()> {
     tx.execute(
         "DELETE FROM imports WHERE agent_uid = ?1",

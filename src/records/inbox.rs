@@ -3,11 +3,14 @@
 use std::time::Instant;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use serde::Deserialize;
 
 use crate::access::{Role, Standing};
 use crate::domain::{
-    AgentUid, Arrival, Inbound, InvalidSessionKey, Labels, MessageId, Platform, SessionKey,
+    Addressed, AgentUid, Arrival, Extras, Inbound, InvalidSessionKey, Labels, MessageId, Origin,
+    Platform, SessionKey,
 };
+use crate::fail_points::{self, Write};
 use crate::routing::{names, places};
 
 /// Closed rows are kept this long, to recognise repeated updates of a platform.
@@ -28,15 +31,15 @@ pub struct Accepted {
     pub role: Role,
     /// The roles of the writer.
     pub standing: Standing,
-    /// For the times in the log.
-    pub(crate) seen: Seen,
+    /// None for a message of an earlier process.
+    pub(crate) seen: Option<Seen>,
 }
 
-/// When this process saw a message. Nothing is known of messages of an earlier process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The times at which this process saw a message, for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
-    pub(crate) received: Option<Instant>,
-    pub(crate) stored: Option<Instant>,
+    pub(crate) received: Instant,
+    pub(crate) stored: Instant,
 }
 
 impl Accepted {
@@ -48,7 +51,7 @@ impl Accepted {
             backlog: Vec::new(),
             role: Role::Guest,
             standing: Standing::GUEST,
-            seen: Seen::default(),
+            seen: None,
         }
     }
 
@@ -128,6 +131,7 @@ pub(crate) fn insert<'a>(
     may_learn: impl Fn(&SessionKey) -> rusqlite::Result<bool>,
     now: i64,
 ) -> rusqlite::Result<Stored> {
+    fail_points::writes(Write::InboxBatch);
     let mut stored = Stored::default();
     let learn = |stored: &mut Stored, place: &SessionKey, name: &str| {
         if may_learn(place)? && names::learn(tx, place, name, now)? {
@@ -150,8 +154,9 @@ pub(crate) fn insert<'a>(
             }
             Arrival::TopicMade(made) => learn(&mut stored, &made.origin.key, &made.text)?,
             Arrival::Reopened(place) => stored.reopened.push(place.clone()),
-            // The gateway follows moves and deletions, because more than the inbox changes.
-            Arrival::Moved(_) | Arrival::Deleted(_) | Arrival::Gone(_) => {}
+            // The gateway follows these, because more than the inbox changes.
+            Arrival::Moved(_) | Arrival::Deleted(_) | Arrival::Gone(_) | Arrival::Barred { .. } => {
+            }
             Arrival::Named { place, name } => learn(&mut stored, place, name)?,
             Arrival::Broken {
                 update_id,
@@ -278,8 +283,15 @@ fn insert_broken(
         .map(drop)
 }
 
-/// Closes a row. The transcript has the text now, so the row drops its payload. A row closed before
-/// keeps its outcome.
+/// What stays of a message in its closed row: the facts by which it was routed, without words and
+/// names. Nothing stays of commands, of edits and reactions, and of deleted messages.
+const FACTS: &str = "CASE WHEN ?2 <> 'failed' AND ?3 <> 'deleted' AND json_valid(payload)
+    AND payload ->> '$.extras.note' IS NULL AND substr(payload ->> '$.text', 1, 1) <> '/'
+    THEN json_object('origin', json_remove(payload -> '$.origin', '$.name'), 'addressed', payload ->> '$.addressed',
+        'sent_at', payload ->> '$.sent_at') END";
+
+/// Closes a row. The transcript has the text now, so the row keeps the [`FACTS`] alone. A row closed
+/// before keeps its outcome.
 pub(crate) fn close(
     tx: &Transaction<'_>,
     id: i64,
@@ -287,12 +299,124 @@ pub(crate) fn close(
     outcome: &str,
     now: i64,
 ) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached(
-        "UPDATE inbox SET state = ?2, outcome = ?3, payload = NULL, closed_at = ?4 WHERE id = ?1 AND state = 'waiting'",
-    )?;
+    let mut statement = tx.prepare_cached(&format!(
+        "UPDATE inbox SET state = ?2, outcome = ?3, payload = {FACTS}, closed_at = ?4 WHERE id = ?1 AND state = 'waiting'"
+    ))?;
     statement
         .execute(params![id, closing.as_str(), outcome, now])
         .map(drop)
+}
+
+/// A message that people wrote, as far as routing asks about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub(crate) id: i64,
+    /// With the current key of its place, and without the name of a topic.
+    pub(crate) origin: Origin,
+    pub(crate) addressed: Addressed,
+    /// Unix milliseconds, by the platform's clock.
+    pub(crate) sent_at: i64,
+    pub(crate) received_at: i64,
+}
+
+/// The facts of a row. A whole message has them too.
+#[derive(Deserialize)]
+struct Facts {
+    origin: Origin,
+    addressed: Addressed,
+    sent_at: i64,
+    #[serde(default)]
+    extras: Extras,
+    #[serde(default)]
+    text: String,
+}
+
+/// Rows that are looked at for messages; commands and reactions are among them.
+const MOST_LOOKED_AT: u32 = 20_000;
+
+/// The latest messages of people, the newest first: those before this row. Commands, edits and
+/// reactions are left out.
+pub(crate) fn heard(
+    connection: &Connection,
+    before: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<Heard>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT row.id, payload, key, received_at
+         FROM (SELECT * FROM inbox WHERE id < ?1 ORDER BY id DESC LIMIT ?2) AS row JOIN places ON places.id = place_id
+         WHERE payload IS NOT NULL AND platform <> ?3 AND state <> 'broken' ORDER BY row.id DESC",
+    )?;
+    let mut rows = statement.query(params![before, MOST_LOOKED_AT, INTERNAL])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()?
+        && found.len() < limit
+    {
+        found.extend(heard_in(row)?);
+    }
+    Ok(found)
+}
+
+/// None for a row that cannot be read, and for one that asks for no answer.
+fn heard_in(row: &Row<'_>) -> rusqlite::Result<Option<Heard>> {
+    let facts = text(row, 1)
+        .ok()
+        .and_then(|payload| serde_json::from_str::<Facts>(&payload).ok());
+    let place = key(row, 2).ok().flatten().and_then(|key| key.parse().ok());
+    let (Some(facts), Some(place)) = (facts, place) else {
+        return Ok(None);
+    };
+    if facts.extras.note.is_some() || facts.text.starts_with('/') {
+        return Ok(None);
+    }
+    Ok(Some(Heard {
+        id: row.get(0)?,
+        origin: Origin {
+            key: place,
+            name: None,
+            ..facts.origin
+        },
+        addressed: facts.addressed,
+        sent_at: facts.sent_at,
+        received_at: row.get(3)?,
+    }))
+}
+
+/// Outcomes of refused messages that lists put into words.
+pub(crate) const OBSERVED: &str = "observed";
+pub(crate) const UNBOUND: &str = "place is not bound";
+pub(crate) const NEW_GUEST: &str = "a guest";
+pub(crate) const WAITING_GUEST: &str = "a guest who waits to be let in";
+pub(crate) const GUEST_TURNED_AWAY: &str = "a guest who was turned away";
+
+/// Messages of a place that got no answer for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ignored {
+    pub(crate) place: SessionKey,
+    pub(crate) reason: String,
+    pub(crate) messages: i64,
+    pub(crate) last_at: i64,
+}
+
+/// Messages that were refused since then, by place and reason, the latest first. Edits and reactions
+/// ask for no answer.
+pub(crate) fn ignored(connection: &Connection, since: i64) -> rusqlite::Result<Vec<Ignored>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT key, coalesce(outcome, ''), count(*), max(closed_at)
+         FROM inbox JOIN places ON places.id = place_id
+         WHERE state = 'refused' AND closed_at >= ?1 AND outcome NOT LIKE 'a note %'
+         GROUP BY key, outcome ORDER BY max(closed_at) DESC, max(inbox.id) DESC",
+    )?;
+    let rows = statement.query_map([since], |row| {
+        let place = row.get::<_, String>(0)?.parse().ok();
+        let (reason, messages, last_at) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok(place.map(|place| Ignored {
+            place,
+            reason,
+            messages,
+            last_at,
+        }))
+    })?;
+    rows.filter_map(Result::transpose).collect()
 }
 
 /// Closes waiting messages on request.
@@ -301,6 +425,26 @@ pub(crate) fn call_off(tx: &Transaction<'_>, ids: &[i64], now: i64) -> rusqlite:
     let mut statement = tx.prepare_cached(sql)?;
     ids.iter()
         .try_for_each(|id| statement.execute(params![id, now]).map(drop))
+}
+
+/// The waiting rows of these updates, each with the key of its place.
+pub(crate) fn of_updates(
+    connection: &Connection,
+    platform: Platform,
+    update_ids: &[String],
+) -> rusqlite::Result<Vec<(i64, String)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT inbox.id, key FROM inbox JOIN places ON places.id = place_id
+         WHERE platform = ?1 AND update_id = ?2 AND state = 'waiting'",
+    )?;
+    let mut found = Vec::new();
+    for id in update_ids {
+        let row = statement.query_row(params![platform.as_str(), id], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        });
+        found.extend(row.optional()?);
+    }
+    Ok(found)
 }
 
 /// The outcome of a row after people deleted its message.

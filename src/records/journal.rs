@@ -1,6 +1,6 @@
 //! The progress of turns with tools: the `open_turns`, `rounds` and `tool_calls` tables.
 //!
-//! A call is written before it runs and again at its end, so another process can go on without
+//! A call is written before its run and again at its end, so another process can go on without
 //! running the call twice.
 
 use std::collections::HashMap;
@@ -9,16 +9,18 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
 use super::inbox;
+use super::turn_notes::ToolNote;
 use crate::domain::{AgentUid, Around, Extras, Inbound, Labels, Role, SessionKey};
+use crate::fail_points::{self, Write};
 use crate::models::{ToolCall, Usage};
 use crate::routing::places;
 use crate::tools::Effect;
-use crate::turn::Round;
+use crate::turn::{ModelCall, Round};
 
-/// A message of a question, as the agent reads it.
+/// A message of a question, in the words of the prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AskedMessage {
-    /// With the words of all parts, and attachments among its extras.
+    /// The message with the words of all parts, and attachments among its extras.
     pub(crate) inbound: Inbound,
     /// The role of the writer with the agent.
     pub(crate) role: Role,
@@ -35,12 +37,12 @@ pub(crate) struct OpenTurn {
     pub(crate) members: Vec<i64>,
     pub(crate) place: SessionKey,
     pub(crate) agent: AgentUid,
-    /// The question as the agent read it. Empty for a turn of an earlier version.
+    /// The question in the words of the prompt. Empty for a turn of an earlier version.
     pub(crate) question: Vec<AskedMessage>,
     /// The newest row of the transcript when the turn began.
     pub(crate) read_upto: i64,
     pub(crate) started_at: i64,
-    /// What the turn had read before its last round.
+    /// The labels of everything that the turn had read before its last round.
     pub(crate) read: Labels,
 }
 
@@ -67,13 +69,16 @@ pub(crate) struct Recall {
     pub(crate) read: Labels,
 }
 
-/// Writes a round before its calls run. `number` counts the turn's rounds from 0.
+/// Writes a round before its tools run, with the model calls since the round before. `number`
+/// counts the turn's rounds from 0.
 pub(crate) fn wanted(
     tx: &Transaction<'_>,
     turn: &OpenTurn,
     number: u32,
-    round: &Round,
+    (round, calls): (&Round, &[ModelCall]),
+    now: i64,
 ) -> rusqlite::Result<()> {
+    fail_points::writes(Write::ToolRound);
     tx.prepare_cached(
         "INSERT INTO open_turns (inbox_id, members, place_id, agent_uid, question, read_upto, started_at, labels)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (inbox_id) DO UPDATE SET labels = excluded.labels",
@@ -94,7 +99,7 @@ pub(crate) fn wanted(
         cached_tokens,
     } = round.usage;
     tx.prepare_cached(
-        "INSERT INTO rounds (inbox_id, number, text, input_tokens, output_tokens, cached_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO rounds (inbox_id, number, text, input_tokens, output_tokens, cached_tokens, calls, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?
     .execute(params![
         turn.inbox_id,
@@ -102,7 +107,9 @@ pub(crate) fn wanted(
         round.text,
         input_tokens.cast_signed(),
         output_tokens.cast_signed(),
-        cached_tokens.cast_signed()
+        cached_tokens.cast_signed(),
+        in_json(calls)?,
+        now
     ])?;
     let mut call = tx.prepare_cached(
         "INSERT INTO tool_calls (inbox_id, round, number, call_id, tool, arguments) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -135,23 +142,27 @@ pub(crate) fn ran(
     result: &str,
     effects: &[Effect],
     read: Labels,
+    now: i64,
 ) -> rusqlite::Result<()> {
+    fail_points::writes(Write::ToolResult);
     let number = i64::try_from(call.number).unwrap_or(i64::MAX);
     let effects = in_json(effects)?;
-    tx.prepare_cached("UPDATE tool_calls SET result = ?4, effects = ?5, labels = ?6 WHERE inbox_id = ?1 AND round = ?2 AND number = ?3")?
+    tx.prepare_cached("UPDATE tool_calls SET result = ?4, effects = ?5, labels = ?6, ended_at = ?7 WHERE inbox_id = ?1 AND round = ?2 AND number = ?3")?
         .execute(params![
             call.inbox_id,
             call.round,
             number,
             result,
             effects,
-            read.bits()
+            read.bits(),
+            now
         ])
         .map(drop)
 }
 
 /// Marks a turn as parked. The transcript has its question from here on.
 pub(crate) fn park(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
+    fail_points::writes(Write::TurnParked);
     tx.prepare_cached("UPDATE open_turns SET parked = 1 WHERE inbox_id = ?1")?
         .execute([inbox_id])
         .map(drop)
@@ -193,7 +204,8 @@ fn in_json<T: Serialize + ?Sized>(value: &T) -> rusqlite::Result<String> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
-/// Another agent begins the turn anew. The rounds of the earlier agent are of no use to it.
+/// Hands a turn to another agent, which begins anew. The rounds of the earlier agent are of no use
+/// then.
 pub(crate) fn hand_over(tx: &Transaction<'_>, inbox_id: i64, to: AgentUid) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM rounds WHERE inbox_id = ?1", [inbox_id])?;
     tx.execute(
@@ -211,10 +223,10 @@ pub(crate) fn counted(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<U
         .query_row([inbox_id], |row| usage(row, 0))
 }
 
-/// Names of tools that are kept of a turn.
+/// Names of tools kept of a turn.
 const MOST_NAMES: u32 = 200;
 
-/// The tools that a turn has called, in order, each as often as it was called.
+/// The tools called by a turn, in order and with repetitions.
 pub(crate) fn tools_called(
     connection: &Connection,
     inbox_id: i64,
@@ -226,6 +238,44 @@ pub(crate) fn tools_called(
     statement
         .query_map(params![inbox_id, MOST_NAMES], |row| row.get(0))?
         .collect()
+}
+
+/// The model calls of a turn, up to its last round.
+pub(crate) fn model_calls(
+    connection: &Connection,
+    inbox_id: i64,
+) -> rusqlite::Result<Vec<ModelCall>> {
+    let sql = "SELECT calls FROM rounds WHERE inbox_id = ?1 ORDER BY number";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rounds = statement.query_map([inbox_id], |row| row.get::<_, String>(0))?;
+    let mut all = Vec::new();
+    for calls in rounds {
+        let calls: Vec<ModelCall> = serde_json::from_str(&calls?).unwrap_or_default();
+        all.extend(calls);
+    }
+    Ok(all)
+}
+
+/// The tool calls of a turn, without their words.
+pub(crate) fn tool_notes(
+    connection: &Connection,
+    inbox_id: i64,
+) -> rusqlite::Result<Vec<ToolNote>> {
+    let sql = "SELECT round, substr(tool, 1, 64), at, ended_at, length(CAST(result AS BLOB))
+               FROM tool_calls JOIN rounds USING (inbox_id) WHERE inbox_id = ?1 AND rounds.number = round
+               ORDER BY round, tool_calls.number LIMIT ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let notes = statement.query_map(params![inbox_id, MOST_NAMES], |row| {
+        let bytes: Option<i64> = row.get(4)?;
+        Ok(ToolNote {
+            round: row.get(0)?,
+            tool: row.get(1)?,
+            at: row.get(2)?,
+            ended_at: row.get(3)?,
+            result_bytes: bytes.map(|bytes| u64::try_from(bytes).unwrap_or(0)),
+        })
+    })?;
+    notes.collect()
 }
 
 /// A turn that has called tools and goes on, or is parked.
@@ -397,7 +447,8 @@ pub(super) fn labels(row: &Row<'_>, column: usize) -> rusqlite::Result<Labels> {
     Ok(bits.map_or(Labels::of(Role::Guest), Labels::from_bits))
 }
 
-/// What the turn being answered in a place has read so far, if it has asked for tools.
+/// The labels of everything read so far by the running turn of a place, if the turn has called
+/// tools.
 pub(crate) fn read_by_running(
     connection: &Connection,
     place: &SessionKey,

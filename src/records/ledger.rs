@@ -4,6 +4,10 @@
 //! Every written model call is booked at once, not at the end of the turn, so killed and failed
 //! turns count too.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use chrono::{Local, Months, NaiveDate};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -61,13 +65,13 @@ impl Spending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sum {
     pub(crate) spent: Spent,
-    /// What an owner has allowed besides the limit.
+    /// The amount allowed by an owner besides the limit.
     pub(crate) more: Spent,
-    /// What the owners were told about it.
+    /// The last warning to the owners about this sum.
     pub(crate) warned: Warned,
 }
 
-/// What the owners were told about a spender's sum.
+/// A warning to the owners about a spender's sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Warned {
     #[default]
@@ -94,7 +98,7 @@ impl Warned {
     }
 }
 
-/// The sums of everybody that an entry counts for, including the entry.
+/// The sums of all spenders of an entry, including the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sums {
     agent: [Sum; 2],
@@ -126,10 +130,16 @@ impl Sums {
 
 pub(crate) fn spend(tx: &Transaction<'_>, spending: &Spending, now: i64) -> rusqlite::Result<Sums> {
     add_up(tx, spending, budget::day(&Local, now), now)?;
+    let (day, month) = (period(Span::Day, now), period(Span::Month, now));
+    let amount = Spent {
+        tokens: budget::tokens(spending.usage),
+        cost: spending.cost().unwrap_or_default(),
+    };
     let sums = |spender: &Spender| -> rusqlite::Result<[Sum; 2]> {
+        let spender = spender.text();
         Ok([
-            count(tx, spender, spending, Span::Day, now)?,
-            count(tx, spender, spending, Span::Month, now)?,
+            count(tx, &DAYS, &day, &spender, amount)?,
+            count(tx, &MONTHS, &month, &spender, amount)?,
         ])
     };
     Ok(Sums {
@@ -147,7 +157,7 @@ fn table(span: Span) -> (&'static str, &'static str) {
     }
 }
 
-/// The day or month of a moment, as its table has it.
+/// The day or month of a moment, in the form of its table.
 fn period(span: Span, now: i64) -> String {
     let begin = span.begin(&Local, now);
     match span {
@@ -155,8 +165,6 @@ fn period(span: Span, now: i64) -> String {
         Span::Month => begin.format("%Y-%m").to_string(),
     }
 }
-
-const SUM: &str = "tokens, cost_micros, more_tokens, more_cost_micros, warned";
 
 fn add_up(
     tx: &Transaction<'_>,
@@ -197,27 +205,39 @@ const ADDED: &str = "ON CONFLICT (day, agent_uid, place_id, person, model) DO UP
     cached_tokens = spending.cached_tokens + excluded.cached_tokens,
     cost_micros = coalesce(spending.cost_micros + excluded.cost_micros, spending.cost_micros, excluded.cost_micros)";
 
+/// The statements of [`count`]. Each turn adds to six sums, and `RETURNING` would make a table in
+/// memory for each of them.
+struct Counting {
+    add: &'static str,
+    insert: &'static str,
+    read: &'static str,
+}
+
+const DAYS: Counting = Counting {
+    add: "UPDATE budgets SET tokens = tokens + ?3, cost_micros = cost_micros + ?4 WHERE day = ?1 AND spender = ?2",
+    insert: "INSERT INTO budgets (day, spender, tokens, cost_micros) VALUES (?1, ?2, ?3, ?4)",
+    read: "SELECT tokens, cost_micros, more_tokens, more_cost_micros, warned FROM budgets WHERE day = ?1 AND spender = ?2",
+};
+const MONTHS: Counting = Counting {
+    add: "UPDATE month_budgets SET tokens = tokens + ?3, cost_micros = cost_micros + ?4 WHERE month = ?1 AND spender = ?2",
+    insert: "INSERT INTO month_budgets (month, spender, tokens, cost_micros) VALUES (?1, ?2, ?3, ?4)",
+    read: "SELECT tokens, cost_micros, more_tokens, more_cost_micros, warned FROM month_budgets WHERE month = ?1 AND spender = ?2",
+};
+
 fn count(
     tx: &Transaction<'_>,
-    spender: &Spender,
-    spending: &Spending,
-    span: Span,
-    now: i64,
+    counting: &Counting,
+    period: &str,
+    spender: &str,
+    Spent { tokens, cost }: Spent,
 ) -> rusqlite::Result<Sum> {
-    let (tokens, cost) = (
-        budget::tokens(spending.usage),
-        spending.cost().unwrap_or_default(),
-    );
-    let (table, column) = table(span);
-    tx.prepare_cached(&format!(
-        "INSERT INTO {table} ({column}, spender, tokens, cost_micros) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost_micros = cost_micros + excluded.cost_micros
-         RETURNING {SUM}"
-    ))?
-    .query_row(
-        params![period(span, now), spender.text(), tokens.cast_signed(), cost.0.cast_signed()],
-        read_sum,
-    )
+    let (tokens, cost) = (tokens.cast_signed(), cost.0.cast_signed());
+    let added = params![period, spender, tokens, cost];
+    if tx.prepare_cached(counting.add)?.execute(added)? == 0 {
+        tx.prepare_cached(counting.insert)?.execute(added)?;
+    }
+    tx.prepare_cached(counting.read)?
+        .query_row(params![period, spender], read_sum)
 }
 
 fn read_sum(row: &Row<'_>) -> rusqlite::Result<Sum> {
@@ -239,11 +259,6 @@ fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
         .map(|number| u64::try_from(number).unwrap_or(0))
 }
 
-fn sum_query(span: Span) -> String {
-    let (table, column) = table(span);
-    format!("SELECT {SUM} FROM {table} WHERE {column} = ?1 AND spender = ?2")
-}
-
 /// A spender's sum of today or of this month.
 pub(crate) fn sum(
     connection: &Connection,
@@ -251,7 +266,11 @@ pub(crate) fn sum(
     span: Span,
     now: i64,
 ) -> rusqlite::Result<Sum> {
-    let mut statement = connection.prepare_cached(&sum_query(span))?;
+    let counting = match span {
+        Span::Day => &DAYS,
+        Span::Month => &MONTHS,
+    };
+    let mut statement = connection.prepare_cached(counting.read)?;
     let found = statement
         .query_row(params![period(span, now), spender.text()], read_sum)
         .optional()?;
@@ -265,6 +284,42 @@ pub(crate) fn today(
     now: i64,
 ) -> rusqlite::Result<Spent> {
     Ok(sum(connection, spender, Span::Day, now)?.spent)
+}
+
+/// The spending of today of all people.
+pub(crate) fn people_today(
+    connection: &Connection,
+    now: i64,
+) -> rusqlite::Result<HashMap<PersonId, Spent>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT tokens, cost_micros, more_tokens, more_cost_micros, warned, spender FROM budgets
+         WHERE day = ?1 AND spender >= 'person:' AND spender < 'person;'",
+    )?;
+    let rows = statement.query_map([period(Span::Day, now)], |row| {
+        let spender = row.get_ref(5)?.as_str()?;
+        let person = spender
+            .strip_prefix("person:")
+            .and_then(|id| id.parse().ok());
+        Ok(person.zip(Some(read_sum(row)?.spent)))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
+/// The tokens of today that no price is known for, by person. The demo model costs nothing.
+pub(crate) fn unpriced_today(
+    connection: &Connection,
+    now: i64,
+) -> rusqlite::Result<HashMap<PersonId, u64>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT person, sum(input_tokens + output_tokens) FROM spending
+         WHERE day = ?1 AND cost_micros IS NULL AND model <> 'demo' GROUP BY person",
+    )?;
+    let day = budget::day(&Local, now).to_string();
+    let rows = statement.query_map([day], |row| {
+        let person = row.get_ref(0)?.as_str()?.parse().ok();
+        Ok(person.zip(Some(unsigned(row, 1)?)))
+    })?;
+    rows.filter_map(Result::transpose).collect()
 }
 
 /// True once in a span for each of the two words: then the owners are told.
@@ -308,7 +363,7 @@ pub(crate) fn allow(
     .map(drop)
 }
 
-/// Adds the sums of an id to those of the person it was linked to, so that linking frees no budget.
+/// Adds the sums of a linked id to the person's sums, so that linking frees no budget.
 pub(crate) fn link(
     tx: &Transaction<'_>,
     main: &PersonId,
@@ -394,12 +449,21 @@ impl By {
 
     fn column(self) -> &'static str {
         match self {
-            By::Agent => {
-                "(SELECT coalesce('former-' || archived_id, slug) FROM agents WHERE uid = agent_uid)"
-            }
-            By::Place => "(SELECT key FROM places WHERE id = place_id)",
+            By::Agent => "agent_uid",
+            By::Place => "place_id",
             By::Person => "person",
             By::Model => "model",
+        }
+    }
+
+    /// The name of a value of the column.
+    fn name(self) -> &'static str {
+        match self {
+            By::Agent => {
+                "(SELECT coalesce('former-' || archived_id, slug) FROM agents WHERE uid = sums.id)"
+            }
+            By::Place => "(SELECT key FROM places WHERE places.id = sums.id)",
+            By::Person | By::Model => "sums.id",
         }
     }
 }
@@ -415,7 +479,7 @@ pub(crate) enum Period {
 impl Period {
     pub(crate) const ALL: [Period; 3] = [Period::Today, Period::Week, Period::Month];
 
-    /// The period as people write it.
+    /// The period in people's words.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Period::Today => "today",
@@ -434,7 +498,7 @@ impl Period {
     }
 }
 
-/// Spending of one agent, place, person or model.
+/// Spending of a single agent, place, person or model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct UsageLine {
     pub(crate) name: String,
@@ -442,6 +506,20 @@ pub(crate) struct UsageLine {
     pub(crate) usage: Usage,
     /// The cost of models with a price.
     pub(crate) cost: Option<Money>,
+    /// Tokens of models without a price, which the cost leaves out. The demo model costs nothing.
+    pub(crate) unpriced_tokens: u64,
+}
+
+impl UsageLine {
+    fn add(&mut self, other: &UsageLine) {
+        self.turns += other.turns;
+        self.usage.add(other.usage);
+        self.unpriced_tokens += other.unpriced_tokens;
+        self.cost = match (self.cost, other.cost) {
+            (Some(one), Some(other)) => Some(Money(one.0.saturating_add(other.0))),
+            (one, other) => one.or(other),
+        };
+    }
 }
 
 /// Spending by key, the most expensive first. With the ids of a person, only the spending of that
@@ -456,18 +534,21 @@ pub(crate) fn report(
     report_since(connection, by, period.first_day(now), person)
 }
 
-/// The same from any day on.
+/// Spending by key from a day on, the most expensive first. With the ids of a person, only the
+/// spending of this person.
 pub(crate) fn report_since(
     connection: &Connection,
     by: By,
     first_day: NaiveDate,
     person: Option<&[PersonId]>,
 ) -> rusqlite::Result<Vec<UsageLine>> {
-    let column = by.column();
+    let (column, name) = (by.column(), by.name());
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {column} AS name, sum(turns), sum(input_tokens), sum(output_tokens), sum(cached_tokens), sum(cost_micros)
-         FROM spending WHERE day >= ?1 AND (?2 IS NULL OR person IN (SELECT value FROM json_each(?2))) GROUP BY name
-         ORDER BY sum(cost_micros) DESC, sum(input_tokens + output_tokens) DESC, name"
+        "SELECT {name}, turns, input_tokens, output_tokens, cached_tokens, cost_micros, unpriced_tokens
+         FROM (SELECT {column} AS id, sum(turns) AS turns, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+                      sum(cached_tokens) AS cached_tokens, sum(cost_micros) AS cost_micros,
+                      sum(CASE WHEN cost_micros IS NULL AND model <> 'demo' THEN input_tokens + output_tokens ELSE 0 END) AS unpriced_tokens
+               FROM spending WHERE day >= ?1 AND (?2 IS NULL OR person IN (SELECT value FROM json_each(?2))) GROUP BY {column}) AS sums"
     ))?;
     let ids = person.map(|ids| {
         let ids: Vec<String> = ids.iter().map(PersonId::to_string).collect();
@@ -487,20 +568,36 @@ pub(crate) fn report_since(
             turns: unsigned(row, 1)?,
             usage,
             cost,
+            unpriced_tokens: unsigned(row, 6)?,
         })
     })?;
-    lines.collect()
+    let mut lines = by_name(lines.collect::<rusqlite::Result<_>>()?);
+    lines.sort_by_cached_key(|line| {
+        let tokens = line.usage.input_tokens + line.usage.output_tokens;
+        let cost = line.cost.map(|cost| cost.0);
+        (Reverse(cost), Reverse(tokens), line.name.clone())
+    });
+    Ok(lines)
+}
+
+/// Adds lines of the same name up: several agents of one name may have been removed.
+fn by_name(lines: Vec<UsageLine>) -> Vec<UsageLine> {
+    let mut sums: HashMap<String, UsageLine> = HashMap::with_capacity(lines.len());
+    for line in lines {
+        match sums.entry(line.name.clone()) {
+            Entry::Occupied(mut sum) => sum.get_mut().add(&line),
+            Entry::Vacant(free) => {
+                free.insert(line);
+            }
+        }
+    }
+    sums.into_values().collect()
 }
 
 /// The sum of all lines.
 pub(crate) fn total(lines: &[UsageLine]) -> UsageLine {
     lines.iter().fold(UsageLine::default(), |mut total, line| {
-        total.turns += line.turns;
-        total.usage.add(line.usage);
-        total.cost = match (total.cost, line.cost) {
-            (Some(one), Some(other)) => Some(Money(one.0.saturating_add(other.0))),
-            (one, other) => one.or(other),
-        };
+        total.add(line);
         total
     })
 }
@@ -613,17 +710,17 @@ mod tests {
     async fn a_day_is_looked_up_and_not_added_up() {
         let folder = tempfile::tempdir().unwrap();
         let (db, _) = open(&folder).await;
-        for (span, expected) in [
+        for (counting, expected) in [
             (
-                Span::Day,
+                DAYS,
                 "SEARCH budgets USING PRIMARY KEY (day=? AND spender=?)",
             ),
             (
-                Span::Month,
+                MONTHS,
                 "SEARCH month_budgets USING PRIMARY KEY (month=? AND spender=?)",
             ),
         ] {
-            let explain = format!("EXPLAIN QUERY PLAN {}", sum_query(span));
+            let explain = format!("EXPLAIN QUERY PLAN {}", counting.read);
             let plan: String = db
                 .read(move |connection| {
                     connection.query_row(&explain, ["", ""], |row| row.get("detail"))

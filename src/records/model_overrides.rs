@@ -64,7 +64,7 @@ pub(crate) fn copy(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::R
     .map(drop)
 }
 
-/// Moves the model of a place to another, whose own gives way to it.
+/// Moves the model of a place to another place, in place of the other's own model.
 pub(crate) fn carry(tx: &Transaction<'_>, twin: Twin) -> rusqlite::Result<()> {
     copy(tx, twin)?;
     let sql = "DELETE FROM model_overrides WHERE place_id = ?1";

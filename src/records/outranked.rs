@@ -1,5 +1,5 @@
-//! Finds messages of people with fewer rights than a parked turn's owner. The turn leaves them out
-//! when it is resumed after a restart.
+//! Finds messages of people with fewer rights than a parked turn's owner. The turn leaves these
+//! messages out when resumed after a restart.
 
 use std::collections::HashSet;
 

@@ -8,7 +8,7 @@ use crate::access::grants::Grantor;
 /// A kind of work with a switch. The text form is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Model calls that nobody waits for: summaries, subagents that report later.
+    /// Model calls without a waiting person: summaries, subagents that report later.
     Background,
 }
 
@@ -26,7 +26,7 @@ impl Work {
     }
 }
 
-/// Who has paused the work, and when. None while the work goes on.
+/// The author and the time of a pause. None while the work goes on.
 pub(crate) fn get(connection: &Connection, what: Work) -> rusqlite::Result<Option<Grantor>> {
     connection
         .prepare_cached("SELECT set_by, set_name, set_at FROM pauses WHERE what = ?1")?

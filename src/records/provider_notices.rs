@@ -1,14 +1,14 @@
-//! Remembers what owners were told about providers: the `provider_notices` table.
+//! Remembers the notices to owners about providers: the `provider_notices` table.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::config::ModelRef;
 
-/// After a notice about a provider, the next trouble is not told for this long, so that a server
-/// that comes and goes does not write all day.
+/// The quiet time after a notice about a provider: the next trouble is not told, because a flapping
+/// server would cause messages all day.
 const QUIET_MS: i64 = 60 * 60 * 1000;
 
-/// The kind of trouble of a server that cannot be reached, for whatever reason.
+/// The kind of trouble of a server that cannot be reached, for any reason.
 pub(crate) const OUT_OF_REACH: &str = "unreachable";
 
 pub(crate) fn is_out_of_reach(trouble: &str) -> bool {
@@ -35,19 +35,19 @@ pub(crate) fn trouble_of(
     Ok(None)
 }
 
-/// What owners are to be told about a provider now.
+/// The due notice about a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Trouble,
     WorksAgain,
     /// Owners know already, or nothing was ever wrong.
     Nothing,
-    /// Too soon after the last notice.
+    /// A notice is due, but too soon after the last notice.
     Later,
 }
 
-/// Decides about the state of a provider, and writes down what is told. `trouble` is its kind, or
-/// none if the provider answers.
+/// Decides about the state of a provider, and records the notice. `trouble` is its kind, or none if
+/// the provider answers.
 pub(crate) fn take(
     tx: &Transaction<'_>,
     subject: &str,

@@ -7,6 +7,7 @@ use super::inbox;
 use super::journal::{self, CallId};
 use crate::access::Role;
 use crate::domain::{AgentId, AgentUid, Label, Labels, PersonId, SessionKey};
+use crate::fail_points::{self, Write};
 use crate::models::Usage;
 use crate::routing::places;
 use crate::tools::{Addresses, OnFinish, Relation};
@@ -14,8 +15,8 @@ use crate::turn::Charge;
 
 /// Ended subagents are kept this long, for people looking back.
 pub(crate) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
-/// The end of a subagent is told to its parent within this time, or not at all: later it would be
-/// out of date in a conversation about something else. The transcript keeps its line.
+/// A parent hears about the end of a subagent within this time, or not at all: later the news would
+/// be out of date in a conversation about another subject. The transcript keeps its line.
 pub(crate) const TOLD_WITHIN_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Files in an announcement, and the length of a path in characters.
 const MOST_ARTIFACTS: usize = 32;
@@ -38,8 +39,8 @@ pub(crate) struct Subagent {
     pub(crate) person: PersonId,
     pub(crate) role: Role,
     pub(crate) task: String,
-    /// What the parent had read when it gave the task; after the end, also what the subagent has
-    /// read.
+    /// The labels of everything that the parent had read when giving the task; after the end, also
+    /// the labels of everything that the subagent has read.
     pub(crate) labels: Labels,
     /// Web addresses of the task from people whom the parent trusts.
     pub(crate) addresses: Addresses,
@@ -74,9 +75,9 @@ pub(crate) struct End {
     /// The agent's answer, or the reason for having none.
     pub(crate) result: String,
     pub(crate) used: Charge,
-    /// What the subagent has read.
+    /// The labels of everything that the subagent has read.
     pub(crate) read: Labels,
-    /// Files that the subagent has written, as it names them.
+    /// Files written by the subagent, by the subagent's names for them.
     pub(crate) artifacts: Vec<String>,
 }
 
@@ -208,13 +209,14 @@ pub(crate) fn insert(
     Ok(inserted == 1)
 }
 
-/// Writes the end of a subagent. False if it has ended already; then nothing is written.
+/// Writes the end of a subagent. False for an ended subagent; then nothing is written.
 pub(crate) fn finish(
     tx: &Transaction<'_>,
     run: &str,
     end: &End,
     now: i64,
 ) -> rusqlite::Result<bool> {
+    fail_points::writes(Write::SubagentEnd);
     let mut statement = tx.prepare_cached(
         "UPDATE subagents SET state = ?2, result = ?3, steps = ?4, input_tokens = ?5, output_tokens = ?6, cached_tokens = ?7, ended_at = ?8,
                               labels = coalesce(labels, 0) | ?9, artifacts = ?10
@@ -240,7 +242,7 @@ pub(crate) fn finish(
     Ok(changed == 1)
 }
 
-/// An announcement stays small, whatever a subagent wrote.
+/// Keeps an announcement small, also for a subagent with many or long paths.
 fn bounded(paths: &[String]) -> Vec<String> {
     let paths = paths.iter().take(MOST_ARTIFACTS);
     paths
@@ -274,8 +276,8 @@ pub(crate) fn of_turn(
     all(statement.query_map([parent_inbox_id], known)?)
 }
 
-/// Ended subagents of a place not yet told to this agent, oldest first. Those that ended long ago are
-/// left out.
+/// Ended subagents of a place not yet told to this agent, oldest first, without subagents of long
+/// ago.
 pub(crate) fn unseen(
     connection: &Connection,
     place: &SessionKey,
@@ -291,7 +293,7 @@ pub(crate) fn unseen(
 }
 
 /// The session of an earlier question from this agent, in this place, to the other agent, on behalf
-/// of the same person in the same role. Words of other people stay out of it.
+/// of the same person in the same role. Words of other people stay out of the session.
 pub(crate) fn peer_session(
     connection: &Connection,
     place: &SessionKey,
@@ -348,7 +350,7 @@ pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite:
     tx.execute(sql, params![now - KEPT_MS, most])
 }
 
-/// Deletes the subagents run by an agent, and the subagents it asked for.
+/// Deletes the subagents run by an agent, and the subagents started by the agent.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute(
         "DELETE FROM subagents WHERE agent_uid = ?1 OR parent_uid = ?1",

@@ -1,7 +1,7 @@
 //! Summaries of the older part of long conversations: the `summaries` table.
 //!
-//! There is at most one summary for each view of a conversation, and a new summary includes the
-//! old. If each agent sees only its own part, a summary holds nothing of other agents' parts.
+//! Each view of a conversation has at most a single summary, and a new summary includes the old. If
+//! each agent sees only its own part, a summary holds nothing of other agents' parts.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
@@ -83,8 +83,8 @@ pub(crate) fn keep(
     .map(drop)
 }
 
-/// Copies the summaries of a conversation whose messages were copied to a new place, one by one and
-/// in order.
+/// Copies the summaries of a conversation to a new place. The messages must have been copied
+/// before, singly and in order.
 pub(crate) fn copy(
     tx: &Transaction<'_>,
     Twin { old, new }: Twin,
@@ -135,8 +135,7 @@ pub(crate) fn forget_covering(tx: &Transaction<'_>, message: i64) -> rusqlite::R
     tx.prepare_cached(sql)?.execute([message]).map(drop)
 }
 
-/// Deletes the summaries made by an agent.
-/// Deletes the agent's summaries, and those of others with words of the agent.
+/// Deletes the agent's summaries, and summaries of others with words of the agent.
 pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<usize> {
     tx.execute(
         "DELETE FROM summaries WHERE agent_uid = ?1 OR EXISTS (

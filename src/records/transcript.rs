@@ -10,9 +10,9 @@ mod reading;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::subagents;
 use super::summaries::{self, Summary};
 use super::view::View;
+use super::{speakers, subagents};
 use crate::domain::{
     AgentId, AgentUid, Around, Labels, MessageId, PersonId, Role, Said, SessionKey, Source, Voice,
 };
@@ -24,11 +24,11 @@ pub(crate) use appending::{
     append_person, append_question, append_sent, take_back, tell_tools,
 };
 pub(crate) use arriving::{Arriving, Into as ArrivesIn, Speaker, SummedUp, arrive};
-pub(crate) use carrying::{copy, move_all};
+pub(crate) use carrying::{copy, has_any, move_all};
 pub(crate) use deleting::{blank, was_blanked};
 pub(crate) use export::{ExportedMessage, Importing, Places, export};
 pub(crate) use handing_over::{With, current_agent};
-pub(crate) use reading::{Entry, Extent, entries, search_everywhere};
+pub(crate) use reading::{Entry, Extent, entries, latest_words, search_everywhere};
 
 /// The number of a conversation in its place; /new begins the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(crate) fn after(
     ];
     let rows = statement.query_map(bound, |row| {
         Ok(Message {
-            id: row.get("id")?,
+            id: row.get(column::ID)?,
             said: said(row, place)?,
             labels: labels(row)?,
         })
@@ -115,8 +115,8 @@ pub(crate) fn after(
     Ok(messages)
 }
 
-/// Messages of a place with all of these words, newest first, over all conversations. Each with the
-/// time it was stored.
+/// Messages of a place with all of these words, newest first, over all conversations. Each has the
+/// time of its storage.
 pub(crate) fn search(
     connection: &Connection,
     place: &SessionKey,
@@ -129,7 +129,11 @@ pub(crate) fn search(
         view.clause()
     ))?;
     let rows = statement.query_map(params![view.key(), places::id(connection, place)?], |row| {
-        Ok((said(row, place)?, row.get("created_at")?, labels(row)?))
+        Ok((
+            said(row, place)?,
+            row.get(column::CREATED_AT)?,
+            labels(row)?,
+        ))
     })?;
     let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let found = rows.filter(|row| match row {
@@ -153,28 +157,44 @@ fn searched(said: &Said) -> String {
         .join(" ")
 }
 
-/// The columns of a message for [`said`] and [`labels`].
+/// The columns of a message for [`said`] and [`labels`], in the order of [`mod@column`].
 const SAID: &str = "messages.id AS id, messages.kind AS kind, messages.person AS person, messages.person_name AS person_name,
     messages.role AS role, messages.around AS around, messages.text AS text, messages.created_at AS created_at,
     coalesce(messages.sent_at, messages.created_at) AS sent_at, messages.deleted_at AS deleted_at,
     messages.labels AS labels,
     coalesce('former-' || agents.archived_id, agents.slug) AS agent";
+/// Places of the columns in [`SAID`]. A turn reads up to a few hundred messages, and looking for
+/// the name of each of their values would cost more than the values.
+mod column {
+    pub(super) const ID: usize = 0;
+    pub(super) const KIND: usize = 1;
+    pub(super) const PERSON: usize = 2;
+    pub(super) const PERSON_NAME: usize = 3;
+    pub(super) const ROLE: usize = 4;
+    pub(super) const AROUND: usize = 5;
+    pub(super) const TEXT: usize = 6;
+    pub(super) const CREATED_AT: usize = 7;
+    pub(super) const SENT_AT: usize = 8;
+    pub(super) const DELETED_AT: usize = 9;
+    pub(super) const LABELS: usize = 10;
+    pub(super) const AGENT: usize = 11;
+}
 const SAID_FROM: &str = "messages LEFT JOIN agents ON agents.uid = messages.agent_uid";
 
 /// The labels of a message. The gateway's own lines have none; words whose writer is not known any
 /// more count as a guest's.
 fn labels(row: &Row<'_>) -> rusqlite::Result<Labels> {
-    if row.get_ref("kind")?.as_str()? == "handoff" {
+    if row.get_ref(column::KIND)?.as_str()? == "handoff" {
         return Ok(Labels::NONE);
     }
-    let bits = row.get::<_, Option<u32>>("labels")?;
+    let bits = row.get::<_, Option<u32>>(column::LABELS)?;
     Ok(bits.map_or(Labels::of(Role::Guest), Labels::from_bits))
 }
 
 fn said(row: &Row<'_>, place: &SessionKey) -> rusqlite::Result<Said> {
-    let kind: String = row.get("kind")?;
-    let name: Option<String> = row.get("person_name")?;
-    let by = match (kind.as_str(), name) {
+    let kind = row.get_ref(column::KIND)?.as_str()?;
+    let name: Option<String> = row.get(column::PERSON_NAME)?;
+    let by = match (kind, name) {
         // In a subagent's session, its parent speaks.
         ("person", Some(name)) if matches!(place, SessionKey::Child { .. }) => {
             let parent = AgentId::parse(name.trim_start_matches('@'));
@@ -182,37 +202,38 @@ fn said(row: &Row<'_>, place: &SessionKey) -> rusqlite::Result<Said> {
         }
         ("person", name) => Source::Person(voice(row, name.unwrap_or_default())?),
         ("agent", _) => {
-            let slug: Option<String> = row.get("agent")?;
+            let slug: Option<String> = row.get(column::AGENT)?;
             let agent = slug.and_then(|slug| AgentId::parse(&slug).ok());
             agent.map_or(Source::Gateway, Source::Agent)
         }
         (_, Some(name)) => Source::Handoff(voice(row, name)?),
         (_, None) => Source::Gateway,
     };
-    if row.get::<_, Option<i64>>("deleted_at")?.is_some() {
+    if row.get::<_, Option<i64>>(column::DELETED_AT)?.is_some() {
         return Ok(Said {
             around: vec![Around::Deleted],
             ..Said::new(by, "")
         });
     }
     let around = row
-        .get::<_, Option<String>>("around")?
+        .get::<_, Option<String>>(column::AROUND)?
         .and_then(|around| serde_json::from_str(&around).ok());
     Ok(Said {
         by,
         around: around.unwrap_or_default(),
-        text: row.get("text")?,
+        text: row.get(column::TEXT)?,
     })
 }
 
 fn voice(row: &Row<'_>, name: String) -> rusqlite::Result<Voice> {
-    let (person, role): (Option<String>, Option<String>) = (row.get("person")?, row.get("role")?);
+    let (person, role): (Option<String>, Option<String>) =
+        (row.get(column::PERSON)?, row.get(column::ROLE)?);
     Ok(Voice {
         name,
         person: person.and_then(|person| person.parse().ok()),
         number: None,
         role: role.and_then(|role| role.parse().ok()),
-        at: row.get("sent_at")?,
+        at: row.get(column::SENT_AT)?,
     })
 }
 
@@ -313,7 +334,7 @@ pub(crate) fn conversation(
     Ok(found.map_or(Conversation::FIRST, Conversation))
 }
 
-/// The number of messages in the current conversation.
+/// The number of messages in the current conversation. A switch of the agent is none.
 pub(crate) fn length(
     connection: &Connection,
     place: &SessionKey,
@@ -321,7 +342,7 @@ pub(crate) fn length(
 ) -> rusqlite::Result<i64> {
     let conversation = conversation(connection, place)?;
     let sql = format!(
-        "SELECT count(*) FROM messages WHERE place_id = ?2 AND conversation = ?3 AND {}",
+        "SELECT count(*) FROM messages WHERE place_id = ?2 AND conversation = ?3 AND kind <> 'handoff' AND {}",
         view.clause()
     );
     connection.prepare_cached(&sql)?.query_row(
@@ -377,41 +398,6 @@ pub(crate) fn members(
         .collect())
 }
 
-/// Messages that are looked at for the names of people: the newest.
-const LOOKED_AT_FOR_NAMES: u32 = 100_000;
-
-/// What the people are called who wrote lately, by their newest message.
-pub(crate) fn names_of_people(
-    connection: &Connection,
-) -> rusqlite::Result<Vec<(PersonId, String)>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT person, person_name, max(id) FROM messages
-         WHERE id > (SELECT max(id) FROM messages) - ?1 AND kind = 'person'
-           AND person IS NOT NULL AND person_name <> '' GROUP BY person",
-    )?;
-    let rows = statement.query_map([LOOKED_AT_FOR_NAMES], |row| {
-        let id = row.get::<_, String>(0)?.parse().ok();
-        Ok(id.zip(row.get(1)?))
-    })?;
-    rows.filter_map(Result::transpose).collect()
-}
-
-/// When the people wrote last who wrote lately.
-pub(crate) fn last_words_of_people(
-    connection: &Connection,
-) -> rusqlite::Result<Vec<(PersonId, i64)>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT person, max(created_at) FROM messages
-         WHERE id > (SELECT max(id) FROM messages) - ?1 AND kind = 'person'
-           AND person IS NOT NULL GROUP BY person",
-    )?;
-    let rows = statement.query_map([LOOKED_AT_FOR_NAMES], |row| {
-        let id = row.get::<_, String>(0)?.parse().ok();
-        Ok(id.zip(row.get(1)?))
-    })?;
-    rows.filter_map(Result::transpose).collect()
-}
-
 /// The people with words in the current conversation of a place.
 pub(crate) fn speakers(
     connection: &Connection,
@@ -429,8 +415,8 @@ pub(crate) fn speakers(
         .collect())
 }
 
-/// Places whose current conversation is with an agent, by its last answer. Sessions of subagents are
-/// left out.
+/// Places whose current conversation is with an agent, by its last answer. Sessions of subagents
+/// are left out.
 pub(crate) fn places_with(
     connection: &Connection,
     uid: AgentUid,
@@ -459,8 +445,8 @@ pub(crate) fn start_anew(
     statement.execute([place.to_string()]).map(drop)
 }
 
-/// Moves the transcript from the old row of a place to its new row. Both current conversations
-/// become one.
+/// Moves the transcript from the old row of a place to its new row, and joins both current
+/// conversations.
 pub(crate) fn merge(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<()> {
     let running = |place| {
         tx.query_row(
@@ -536,6 +522,7 @@ pub(crate) fn purge(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<Sha
         [&imported],
     )?;
     tx.execute("DELETE FROM places WHERE key GLOB ?1", [&imported])?;
+    speakers::forget_silent(tx)?;
     // Words that people said to the agent stay, in no agent's part.
     tx.execute(
         "UPDATE messages SET part_uid = NULL WHERE part_uid = ?1",
@@ -556,4 +543,48 @@ pub(crate) fn forget_old(tx: &Transaction<'_>, now: i64, most: u32) -> rusqlite:
         &format!("DELETE FROM messages WHERE id IN ({messages})"),
         params![now - subagents::KEPT_MS, most],
     )
+}
+/// A message without its words.
+#[derive(Debug, Clone)]
+pub(crate) struct Happened {
+    pub(crate) id: i64,
+    pub(crate) at: i64,
+    pub(crate) place: Option<String>,
+    pub(crate) conversation: i64,
+    /// person, agent or handoff.
+    pub(crate) kind: String,
+    pub(crate) agent: Option<AgentUid>,
+    pub(crate) person: Option<String>,
+}
+
+/// Messages behind a message, oldest first.
+pub(crate) fn rows_after(
+    connection: &Connection,
+    id: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<Happened>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT messages.id, messages.created_at, key, messages.conversation, kind, agent_uid, person
+         FROM messages LEFT JOIN places ON places.id = place_id WHERE messages.id > ?1 ORDER BY messages.id LIMIT ?2",
+    )?;
+    let rows = statement.query_map(params![id, limit], |row| {
+        let agent: Option<String> = row.get(5)?;
+        let agent = agent.and_then(|uid| uuid::Uuid::parse_str(&uid).ok());
+        Ok(Happened {
+            id: row.get(0)?,
+            at: row.get(1)?,
+            place: row.get(2)?,
+            conversation: row.get(3)?,
+            kind: row.get(4)?,
+            agent: agent.map(AgentUid),
+            person: row.get(6)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// Zero without messages.
+pub(crate) fn newest_id(connection: &Connection) -> rusqlite::Result<i64> {
+    let sql = "SELECT coalesce(max(id), 0) FROM messages";
+    connection.query_row(sql, [], |row| row.get(0))
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::domain::{AgentUid, Labels, Platform, SessionKey};
-use crate::models::Usage;
+use crate::models::{ModelError, Usage};
 use crate::routing::places;
 
 /// An ended turn, answered or not.
@@ -21,11 +21,12 @@ pub(crate) struct TurnRow {
     pub(crate) outcome: String,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
-    /// What the turn has read.
+    /// The labels of everything that the turn has read.
     pub(crate) read: Labels,
 }
 
-pub(crate) fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite::Result<()> {
+/// Returns the number of the row.
+pub(crate) fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite::Result<i64> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO turns (inbox_id, place_id, agent_uid, model, route, started_at, ended_at, outcome, steps,
                             input_tokens, output_tokens, cached_tokens, labels)
@@ -47,7 +48,62 @@ pub(crate) fn record(tx: &Transaction<'_>, turn: &TurnRow, now: i64) -> rusqlite
             turn.usage.cached_tokens.cast_signed(),
             turn.read.bits(),
         ])
-        .map(drop)
+        .map(|_| tx.last_insert_rowid())
+}
+
+/// The row of an ended turn.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredTurn {
+    pub(crate) id: i64,
+    pub(crate) place: Option<String>,
+    pub(crate) agent: AgentUid,
+    pub(crate) model: String,
+    pub(crate) route: String,
+    pub(crate) started_at: i64,
+    pub(crate) ended_at: i64,
+    pub(crate) outcome: String,
+    pub(crate) usage: Usage,
+}
+
+/// Turns behind a turn, oldest first.
+pub(crate) fn rows_after(
+    connection: &Connection,
+    id: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<StoredTurn>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT model, outcome, input_tokens, output_tokens, cached_tokens, turns.id, key, agent_uid, route, started_at, ended_at
+         FROM turns LEFT JOIN places ON places.id = place_id WHERE turns.id > ?1 ORDER BY turns.id LIMIT ?2",
+    )?;
+    let rows = statement.query_map(params![id, limit], |row| {
+        let tokens = |column| {
+            row.get::<_, i64>(column)
+                .map(|tokens| u64::try_from(tokens).unwrap_or(0))
+        };
+        let uid: String = row.get(7)?;
+        Ok(StoredTurn {
+            id: row.get(5)?,
+            place: row.get(6)?,
+            agent: AgentUid(uuid::Uuid::parse_str(&uid).unwrap_or_default()),
+            model: row.get(0)?,
+            route: row.get(8)?,
+            started_at: row.get(9)?,
+            ended_at: row.get(10)?,
+            outcome: row.get(1)?,
+            usage: Usage {
+                input_tokens: tokens(2)?,
+                output_tokens: tokens(3)?,
+                cached_tokens: tokens(4)?,
+            },
+        })
+    })?;
+    rows.collect()
+}
+
+/// Zero without turns.
+pub(crate) fn newest_id(connection: &Connection) -> rusqlite::Result<i64> {
+    let sql = "SELECT coalesce(max(id), 0) FROM turns";
+    connection.query_row(sql, [], |row| row.get(0))
 }
 
 /// The last ended turn of a place.
@@ -57,7 +113,7 @@ pub(crate) struct LastTurn {
     pub(crate) model: String,
     pub(crate) answered: bool,
     pub(crate) usage: Usage,
-    /// What the turn has read; none in rows from before there were labels.
+    /// The labels of everything that the turn has read; none in rows older than labels.
     pub(crate) read: Option<Labels>,
 }
 
@@ -156,9 +212,10 @@ pub(crate) fn since(
     connection: &Connection,
     since: i64,
 ) -> rusqlite::Result<HashMap<AgentUid, (u64, u64)>> {
+    // The `+` keeps SQLite from going through all turns of each agent.
     let sql = format!(
         "SELECT agent_uid, count(*), count(*) FILTER (WHERE {FAILED}) FROM turns
-         WHERE ended_at >= ?1 AND route <> 'a summary' GROUP BY agent_uid"
+         WHERE ended_at >= ?1 AND route <> 'a summary' GROUP BY +agent_uid"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map([since], |row| {
@@ -174,29 +231,52 @@ pub(crate) fn since(
     known.filter_map(Result::transpose).collect()
 }
 
-/// The outcome of a turn without an answer.
+/// A turn without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure(pub(crate) String);
+pub(crate) struct Failure {
+    pub(crate) outcome: String,
+    pub(crate) at: i64,
+    /// `provider/model`.
+    pub(crate) model: String,
+}
 
-/// Why an agent's last turn failed, if it did. Turns before `since` or before the agent's last
-/// restart do not count, nor do stopped turns.
+/// The reason for the failure of an agent's last turn, if any. Turns before `since` or before the
+/// agent's last restart do not count, nor do stopped turns.
 pub(crate) fn failing(
     connection: &Connection,
     uid: AgentUid,
     since: i64,
 ) -> rusqlite::Result<Option<Failure>> {
     let sql = format!(
-        "SELECT outcome, {FAILED} FROM turns WHERE agent_uid = ?1 AND outcome <> 'stopped' AND route <> 'a summary'
+        "SELECT outcome, {FAILED}, ended_at, model FROM turns WHERE agent_uid = ?1 AND outcome <> 'stopped' AND route <> 'a summary'
          AND ended_at >= max(?2, coalesce((SELECT restarted_at FROM agents WHERE uid = ?1), 0))
          ORDER BY ended_at DESC, id DESC LIMIT 1"
     );
     let last = connection
         .prepare_cached(&sql)?
         .query_row(params![uid.to_string(), since], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?))
+            let failure = Failure {
+                outcome: row.get(0)?,
+                at: row.get(2)?,
+                model: row.get(3)?,
+            };
+            Ok((row.get::<_, bool>(1)?, failure))
         })
         .optional()?;
-    Ok(last.and_then(|(outcome, failed)| failed.then_some(Failure(outcome))))
+    Ok(last.and_then(|(has_failed, failure)| has_failed.then_some(failure)))
+}
+
+/// Whether a model whose name begins so has answered after this time.
+pub(crate) fn has_answered(
+    connection: &Connection,
+    model: &str,
+    after: i64,
+) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM turns WHERE ended_at > ?1 AND outcome = 'answered'
+               AND substr(model, 1, length(?2)) = ?2)";
+    connection
+        .prepare_cached(sql)?
+        .query_row(params![after, model], |row| row.get(0))
 }
 
 /// When an agent last answered.
@@ -217,7 +297,7 @@ pub(crate) fn last_success(
 pub(crate) struct Counts {
     pub(crate) all: i64,
     pub(crate) failed: i64,
-    /// By people.
+    /// Turns stopped by people.
     pub(crate) stopped: i64,
 }
 
@@ -236,7 +316,7 @@ pub(crate) fn count_since(connection: &Connection, since: i64) -> rusqlite::Resu
     })
 }
 
-/// The time and outcome of an agent's last turn that failed. A turn that a person stopped is none.
+/// The time and outcome of an agent's last failed turn. A turn stopped by a person has not failed.
 pub(crate) fn last_error(
     connection: &Connection,
     uid: AgentUid,
@@ -247,7 +327,8 @@ pub(crate) fn last_error(
     );
     connection
         .query_row(&sql, [uid.to_string()], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            let outcome: String = row.get(1)?;
+            Ok((row.get(0)?, ModelError::without_time(&outcome).to_owned()))
         })
         .optional()
 }

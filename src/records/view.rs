@@ -1,8 +1,8 @@
 //! The parts of a place's conversation, and an agent's view of them.
 //!
 //! With `switch = "handoff"` an agent sees the whole conversation. With `"separate"` an agent sees
-//! its own part: its messages, messages to it, and talk among people while the place was its own.
-//! Every message shown to an agent goes through a [`View`].
+//! its own part: its messages, messages to the agent, and talk among people while the place was its
+//! own. Every message shown to an agent goes through a [`View`].
 
 use rusqlite::Connection;
 
@@ -38,7 +38,8 @@ impl View {
         }
     }
 
-    /// The same rule in SQL, for rows of `messages`. Its parameter `?1` is [`View::key`].
+    /// The rule of [`View::shows`] in SQL, for rows of `messages`. The parameter `?1` is
+    /// [`View::key`].
     pub(crate) fn clause(self) -> &'static str {
         match self {
             View::Whole => "?1 = ''",
@@ -56,7 +57,7 @@ impl View {
 }
 
 /// The agent whose part a note belongs to: the author of the answer with the reaction, or the agent
-/// that was told the edited message. None if unknown by now.
+/// that read the edited message. None if unknown by now.
 pub(crate) fn of_note(
     connection: &Connection,
     inbound: &Inbound,

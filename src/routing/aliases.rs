@@ -52,7 +52,7 @@ impl Aliases {
     }
 
     /// Gives an origin the present id of its chat, and remembers the former id for bindings with
-    /// that id.
+    /// the former id.
     pub fn follow(&self, origin: &mut Origin) {
         let Some(chat) = origin.key.telegram_group() else {
             return;

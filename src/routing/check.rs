@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::filter::comma_separated;
-use super::pattern::{Malformed, Target};
+use super::pattern::{self, Malformed, Target};
 use super::table::{Bound, Table};
 use super::trial::{Rank, Slot};
-use crate::config::{Binding, Problem, Spanned};
+use crate::config::{Binding, Config, Fault, Problem, Spanned};
 use crate::domain::{PersonId, Platform, SessionKey};
 
 pub(super) fn malformed(binding: &Binding, malformed: Malformed) -> Problem {
@@ -20,6 +20,38 @@ pub(super) fn malformed(binding: &Binding, malformed: Malformed) -> Problem {
         malformed.label,
         malformed.help,
     )
+}
+
+/// Bindings to a platform without a section, and so without any messages.
+pub(crate) fn idle(config: &Config) -> Vec<Problem> {
+    let idle = config.bindings.iter().filter_map(|binding| {
+        let platform = pattern::parse(&binding.pattern.value).ok()?.platform();
+        // The shipped file has topics of the web chat and of the terminal, which need no section.
+        let is_ours = matches!(platform, Platform::Web | Platform::Local);
+        let is_off = !is_ours && config.platform(platform).is_none();
+        is_off.then(|| {
+            let message = format!("this binding waits for {}, which is off", title(platform));
+            problem(
+                &binding.pattern.span,
+                message,
+                format!("the file has no [{platform}]"),
+                format!(
+                    "`parlor setup` connects a bot, or add the section [{platform}] with its token"
+                ),
+            )
+            .fault(Fault::Idle)
+        })
+    });
+    idle.collect()
+}
+
+fn title(platform: Platform) -> &'static str {
+    match platform {
+        Platform::Telegram => "Telegram",
+        Platform::Discord => "Discord",
+        Platform::Web => "the web chat",
+        Platform::Local => "the terminal",
+    }
 }
 
 /// A place in an agent's `who` that cannot be read.
@@ -100,7 +132,7 @@ fn person_form(platform: Platform) -> &'static str {
     match platform {
         Platform::Telegram => "telegram:<user>",
         Platform::Discord => "discord:<user>",
-        Platform::Local => "local:<name>",
+        Platform::Local | Platform::Web => "local:<name>",
     }
 }
 
@@ -185,7 +217,7 @@ fn without_topics(target: &Target) -> String {
 /// Compares all pairs inside a slot; each rule is reported once, with the first colliding rule.
 fn ties(table: &Table, slot: &Slot, bindings: &[Binding]) -> Vec<Problem> {
     if slot.rank == Rank::ParentChannel {
-        // The same rules stand in the channel's own slot.
+        // The rules of a parent channel are compared in the channel's own slot.
         return Vec::new();
     }
     let mut seen: Vec<&Bound> = Vec::new();

@@ -3,7 +3,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::{DeliveryOff, places};
+use super::DeliveryOff;
+use super::places::{self, PlaceId};
 use crate::domain::SessionKey;
 
 pub(crate) fn load(
@@ -24,11 +25,26 @@ pub(crate) fn load(
     row.optional()
 }
 
+/// All places where delivery is off.
+pub(super) fn everywhere(connection: &Connection) -> rusqlite::Result<Vec<(PlaceId, DeliveryOff)>> {
+    let mut statement = connection
+        .prepare_cached("SELECT place_id, set_by, set_by_name, set_at FROM delivery_off")?;
+    let rows = statement.query_map([], |row| {
+        let off = DeliveryOff {
+            by: row.get(1)?,
+            by_name: row.get(2)?,
+            at: row.get(3)?,
+        };
+        Ok((row.get(0)?, off))
+    })?;
+    rows.collect()
+}
+
 pub(crate) fn is_off(connection: &Connection, place: &SessionKey) -> rusqlite::Result<bool> {
     load(connection, place).map(|found| found.is_some())
 }
 
-/// A place that is off already keeps the name of the person who switched it off.
+/// Switches the delivery of a place off. A second call keeps the name of the first person.
 pub(crate) fn set(
     tx: &Transaction<'_>,
     place: &SessionKey,

@@ -6,7 +6,7 @@ use super::table::Bound;
 use super::{Pin, Table};
 use crate::access::{Role, Standing};
 use crate::config::{Access, Dms, Groups};
-use crate::domain::{AgentId, SessionKey};
+use crate::domain::{AgentId, Platform, SessionKey};
 
 /// A way by which guests come to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub(crate) enum Door {
     Who,
     /// The `default_agent` of open groups or private chats, with no `who`.
     Default,
-    /// An owner or admin has switched a shared place to it, and it has no `who`.
+    /// An owner or admin has switched a shared place to the agent, and the agent has no `who`.
     Pin(SessionKey),
 }
 
-/// The settings of all places that were made in chat.
+/// The settings of all places made in chat.
 #[derive(Debug, Default)]
 pub(crate) struct SetInChat {
     pub(crate) pins: Vec<(SessionKey, Pin)>,
@@ -87,7 +87,9 @@ fn lets_guests_through(bound: &Bound) -> bool {
 
 fn reaches_guests(target: &Target, access: &Access) -> bool {
     match target {
-        Target::Place(SessionKey::Local { .. }) | Target::Person(_) => false,
+        Target::Place(SessionKey::Local { .. } | SessionKey::Web { .. })
+        | Target::Platform(Platform::Local | Platform::Web)
+        | Target::Person(_) => false,
         Target::Place(key) if key.is_private() => access.dms == Dms::Open,
         Target::Place(_) | Target::EveryTopic(_) | Target::Category(_) | Target::Server(_) => true,
         Target::PrivateChats(_) => access.dms == Dms::Open,

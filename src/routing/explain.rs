@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::filter::{Filter, Filters, comma_separated, topic_name};
 use super::table::Bound;
 use super::trial::{Decision, Trial, trials};
-use super::{Pin, Rank, Route, Table};
-use crate::domain::{AgentId, Origin};
+use super::{Pin, Rank, Route, Table, because};
+use crate::domain::{AgentId, Origin, PersonId};
 
-/// The same decision as [`super::route`], with every step on the way.
+/// The decision of [`super::route`], with every step on the way.
 pub fn explain(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Explanation {
     let trials: Vec<Trial<'_>> = trials(table, origin).collect();
     let decision = trials.iter().find_map(|trial| trial.decide(origin));
@@ -35,8 +35,13 @@ pub fn explain(table: &Table, pin: Option<&Pin>, origin: &Origin) -> Explanation
     Explanation {
         origin: origin.clone(),
         reason: route.rule.to_string(),
+        setter: pin.map(|pin| match (&pin.set_by, &pin.set_by_name) {
+            (PersonId::Local(_), None) => format!("the person at the terminal ({})", pin.set_by),
+            _ => setter(pin),
+        }),
         route,
         steps,
+        unbound: Vec::new(),
         is_silent: false,
     }
 }
@@ -50,9 +55,16 @@ pub struct Explanation {
     pub reason: String,
     /// Strongest first, from the pin to `default_agent`.
     pub steps: Vec<Step>,
-    /// Nobody answers, for a reason besides the rules, so the agent is the one that would.
+    /// The place gets no answer, for a reason besides the rules; the route names the agent of the
+    /// rules.
     #[serde(skip)]
     pub is_silent: bool,
+    /// The person who set the pin, for people.
+    #[serde(skip)]
+    setter: Option<String>,
+    /// The kinds of steps that [`Explanation::in_short`] has left out.
+    #[serde(skip)]
+    unbound: Vec<&'static str>,
 }
 
 /// A place in the table.
@@ -179,13 +191,15 @@ fn checks(filters: &Filters, origin: &Origin) -> Vec<FilterCheck> {
     filters.iter().map(check).collect()
 }
 
+const NO_BINDING: &str = "no binding";
+
 fn summary(bindings: &[Candidate]) -> &'static str {
     let strongest = bindings
         .iter()
         .map(|binding| binding.outcome)
         .find(|outcome| *outcome != Outcome::Misses);
     match (bindings, strongest) {
-        ([], _) => "no binding",
+        ([], _) => NO_BINDING,
         (_, None) => Outcome::Misses.in_words(),
         (_, Some(outcome)) => outcome.in_words(),
     }
@@ -236,17 +250,70 @@ fn default_step(table: &Table, route: &Route) -> Step {
     }
 }
 
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let belongs = match self.is_silent {
-            true => "would be answered by",
-            false => "belongs to",
-        };
-        writeln!(f, "{} {belongs} {}", self.origin.key, self.route.agent)?;
-        writeln!(f, "because of {}", self.reason)?;
+impl Explanation {
+    /// The listing in columns if they fit, else with the finding of each step on a line below the
+    /// step.
+    pub fn within(&self, columns: usize) -> String {
+        let wide = self.to_string();
+        match wide.lines().all(|line| line.chars().count() <= columns) {
+            true => wide,
+            false => Narrow(self).to_string(),
+        }
+    }
+
+    /// The same with a single line for all kinds of rules that have no binding.
+    #[must_use]
+    pub fn in_short(mut self) -> Self {
+        let is_unbound = |step: &Step| step.bindings.is_empty() && step.result == NO_BINDING;
+        let (unbound, steps): (Vec<Step>, Vec<Step>) = self.steps.into_iter().partition(is_unbound);
+        self.steps = steps;
+        for step in unbound {
+            if !self.unbound.contains(&step.kind) {
+                self.unbound.push(step.kind);
+            }
+        }
+        self
+    }
+
+    fn write_unbound(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.unbound.is_empty() {
+            true => Ok(()),
+            false => writeln!(f, "no binding for: {}", self.unbound.join(", ")),
+        }
+    }
+
+    fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, agent) = (&self.origin.key, &self.route.agent);
+        match self.is_silent {
+            true => writeln!(f, "Otherwise {agent} would answer in {key}")?,
+            false => writeln!(f, "{key} belongs to {agent}")?,
+        }
+        let setter = |id: &str| self.setter.clone().unwrap_or_else(|| id.to_owned());
+        writeln!(f, "{}", because(&self.reason, &setter))?;
         write_facts(f, settings(&self.route))?;
         write_facts(f, facts(&self.origin))?;
-        writeln!(f)?;
+        writeln!(f)
+    }
+}
+
+/// The listing for a narrow terminal.
+struct Narrow<'a>(&'a Explanation);
+
+impl fmt::Display for Narrow<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write_head(f)?;
+        for step in &self.0.steps {
+            writeln!(f, "{}: {}", step.kind, step.looked_for)?;
+            write!(f, "  ")?;
+            write_findings(f, step, "  ")?;
+        }
+        self.0.write_unbound(f)
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_head(f)?;
         let kind_width = self
             .steps
             .iter()
@@ -262,7 +329,7 @@ impl fmt::Display for Explanation {
         for step in &self.steps {
             write_step(f, step, kind_width, target_width)?;
         }
-        Ok(())
+        self.write_unbound(f)
     }
 }
 
@@ -326,12 +393,16 @@ fn write_step(
 ) -> fmt::Result {
     let (kind, target) = (step.kind, &step.looked_for);
     write!(f, "{kind:kind_width$}  {target:target_width$}  ")?;
+    write_findings(f, step, &" ".repeat(kind_width + target_width + 4))
+}
+
+/// The outcome of each binding, or the result where there is none. The first line is begun already.
+fn write_findings(f: &mut fmt::Formatter<'_>, step: &Step, indent: &str) -> fmt::Result {
     if step.bindings.is_empty() {
         return writeln!(f, "{}", step.result);
     }
-    let indent = " ".repeat(kind_width + target_width + 4);
     for (position, binding) in step.bindings.iter().enumerate() {
-        let lead = if position == 0 { "" } else { &indent };
+        let lead = if position == 0 { "" } else { indent };
         writeln!(
             f,
             "{lead}config.toml line {}, {}: {}",

@@ -131,13 +131,16 @@ impl fmt::Display for Filter {
     }
 }
 
-/// The topic's name. A topic of the local chat has its name in the key.
+/// The topic's name. A topic of the terminal chat or the web chat has a name in the key.
 pub(super) fn topic_name(origin: &Origin) -> Option<&str> {
     match (&origin.name, &origin.key) {
         (Some(name), _) => Some(name),
         (
             None,
             SessionKey::Local {
+                topic: Some(topic), ..
+            }
+            | SessionKey::Web {
                 topic: Some(topic), ..
             },
         ) => Some(topic.as_str()),

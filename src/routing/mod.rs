@@ -12,17 +12,19 @@ use serde::{Serialize, Serializer};
 use crate::domain::{AgentId, Origin, PersonId};
 
 pub(crate) mod aliases;
-mod check;
+pub(crate) mod check;
 pub(crate) mod delivery_off;
 pub(crate) mod doors;
 mod explain;
 mod filter;
 mod glob;
+mod judging;
 pub(crate) mod names;
 pub(crate) mod openings;
 mod pattern;
 pub mod pins;
 pub(crate) mod places;
+pub(crate) mod ranked;
 mod router;
 mod table;
 #[cfg(test)]
@@ -31,6 +33,7 @@ mod trial;
 mod usable;
 
 pub use explain::{Candidate, Explanation, FilterCheck, Outcome, Step, explain};
+pub(crate) use judging::{Judgment, Question, judge};
 pub(crate) use router::resolve;
 pub use router::{Resolved, Router};
 pub use table::{BoundGroup, BoundOnDiscord, DiscordPlace, Table};
@@ -53,7 +56,7 @@ pub struct Pin {
     /// Holds for a single turn.
     pub once: bool,
     pub set_by: PersonId,
-    /// The person's name at that time, where known.
+    /// The person's name at the time, if known.
     pub set_by_name: Option<String>,
     /// Unix milliseconds.
     pub set_at: i64,
@@ -61,11 +64,11 @@ pub struct Pin {
     pub until: Option<i64>,
 }
 
-/// A place opened from chat. It stays open when its pin is taken back.
+/// A place opened from chat. The place stays open when its pin is taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     pub by: PersonId,
-    /// The person's name at that time, where known.
+    /// The person's name at the time, if known.
     pub by_name: Option<String>,
     /// Unix milliseconds.
     pub at: i64,
@@ -74,15 +77,15 @@ pub struct Opened {
 /// Delivery switched off in a place: answers are kept instead of sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryOff {
-    /// The id of the person who switched it off.
+    /// The id of the person who switched delivery off.
     pub by: String,
-    /// The person's name at that time, where known.
+    /// The person's name at the time, if known.
     pub by_name: Option<String>,
     /// Unix milliseconds.
     pub at: i64,
 }
 
-/// The settings of a place that were made in chat.
+/// The settings of a place made in chat.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FromChat {
     pub pin: Option<Pin>,
@@ -95,12 +98,13 @@ pub struct FromChat {
 pub struct Route {
     pub agent: AgentId,
     pub rule: Rule,
-    /// `/agent` is refused here, except for owners and admins. Set by the binding, also beneath a pin.
+    /// `/agent` is refused here, except for owners and admins. Set by the binding, also beneath a
+    /// pin.
     pub locked: bool,
     /// Overrides `access.require_mention`. Set by the binding, also beneath a pin.
     pub require_mention: Option<bool>,
-    /// Whether a binding is about this very place, or an owner or admin has opened it from chat.
-    /// Such a place is open to the bot with `groups = "bound"`.
+    /// Whether a binding is about this very place, or an owner or admin has opened the place from
+    /// chat. Such a place is open to the bot with `groups = "bound"`.
     pub opens_place: bool,
 }
 
@@ -188,6 +192,19 @@ impl fmt::Display for Rule {
             } => write!(f, "config.toml line {line}: {kind} {matches}"),
             Rule::Default => f.write_str("default_agent"),
         }
+    }
+}
+
+/// The text of a rule for people, behind the name of an agent: `because Alice chose it`. `called`
+/// names the person who set a pin.
+pub(crate) fn because(rule: &str, called: &dyn Fn(&str) -> String) -> String {
+    let lasting = rule.strip_prefix("pin set by ").map(|by| (by, ""));
+    let once = rule.strip_prefix("pin for one turn, set by ");
+    let once = once.map(|by| (by, " for one turn"));
+    match lasting.or(once) {
+        Some((by, how_long)) => format!("because {} chose it{how_long}", called(by)),
+        None if rule == Rule::Default.short() => "because it is the default agent".to_owned(),
+        None => format!("because of {rule}"),
     }
 }
 

@@ -32,6 +32,7 @@ fn has_topics(place: &SessionKey) -> bool {
         SessionKey::TelegramTopic { .. }
             | SessionKey::TelegramDm { topic: Some(_), .. }
             | SessionKey::DiscordThread { .. }
+            | SessionKey::Web { topic: Some(_), .. }
     )
 }
 

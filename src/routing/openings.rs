@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::Opened;
-use super::places;
+use super::places::{self, PlaceId};
 use crate::domain::SessionKey;
 
 pub(crate) fn load(
@@ -24,6 +24,18 @@ pub(crate) fn load(
     }))
 }
 
+/// All openings, by place.
+pub(super) fn everywhere(connection: &Connection) -> rusqlite::Result<Vec<(PlaceId, Opened)>> {
+    let mut statement = connection
+        .prepare_cached("SELECT place_id, opened_by, opened_by_name, opened_at FROM openings")?;
+    let rows = statement.query_map([], |row| {
+        let by = row.get_ref(1)?.as_str()?.parse().ok();
+        let (place, by_name, at) = (row.get(0)?, row.get(2)?, row.get(3)?);
+        Ok(by.map(|by| (place, Opened { by, by_name, at })))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
 /// The places opened from chat.
 pub(crate) fn all(connection: &Connection) -> rusqlite::Result<Vec<SessionKey>> {
     let mut statement =
@@ -33,7 +45,7 @@ pub(crate) fn all(connection: &Connection) -> rusqlite::Result<Vec<SessionKey>> 
         .collect()
 }
 
-/// A place that is open already keeps the name of the person who opened it.
+/// Opens a place. A second call keeps the name of the first person.
 pub(crate) fn set(
     tx: &Transaction<'_>,
     place: &SessionKey,

@@ -28,7 +28,11 @@ pub(super) struct Malformed {
 }
 
 pub(super) fn parse(text: &str) -> Result<Target, Malformed> {
-    understood(text).ok_or_else(|| diagnose(text))
+    let target = understood(text).ok_or_else(|| diagnose(text))?;
+    match topic_without_prefix(&target) {
+        Some(malformed) => Err(malformed),
+        None => Ok(target),
+    }
 }
 
 fn understood(text: &str) -> Option<Target> {
@@ -124,7 +128,7 @@ impl Target {
                 "private chat"
             }
             Target::Place(SessionKey::DiscordChannel { .. }) => "channel",
-            Target::Place(SessionKey::Local { .. }) => "room",
+            Target::Place(SessionKey::Local { .. } | SessionKey::Web { .. }) => "room",
             _ => "group",
         }
     }
@@ -178,8 +182,94 @@ const SYNONYMS: [(&str, &str, &str); 8] = [
 
 const PASTE: &str = "/whoami prints the key to paste";
 
+/// Ids of groups with topics begin so.
+const PREFIX: &str = "-100";
+/// Ids with fewer digits behind the minus are made up, as in examples.
+const REAL_DIGITS: usize = 9;
+
+/// Only supergroups have topics, and their ids begin with -100. Links and other programs leave this
+/// prefix away.
+fn topic_without_prefix(target: &Target) -> Option<Malformed> {
+    let (chat, topic) = match target {
+        Target::Place(SessionKey::TelegramTopic { chat, topic }) => (chat, topic.to_string()),
+        Target::EveryTopic(chat) => (chat, "*".to_owned()),
+        _ => return None,
+    };
+    let digits = chat.to_string();
+    let digits = digits.trim_start_matches('-');
+    (digits.len() >= REAL_DIGITS && !digits.starts_with("100")).then(|| {
+        malformed(
+            "ids of groups with topics begin with -100",
+            format!("write `telegram:topic:{PREFIX}{digits}:{topic}`"),
+        )
+    })
+}
+
+/// The key of a place behind a link of Telegram's or Discord's apps.
+fn key_of_link(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("://").unwrap_or(("", text));
+    let parts: Vec<&str> = rest
+        .split(['/', '#', '_'])
+        .filter(|part| !part.is_empty())
+        .collect();
+    match parts.as_slice() {
+        ["t.me" | "telegram.me", "c", chat, topic, ..] if is_id(chat) && is_id(topic) => {
+            Some(format!("telegram:topic:{PREFIX}{chat}:{topic}"))
+        }
+        ["t.me" | "telegram.me", "c", chat] if is_id(chat) => {
+            Some(format!("telegram:group:{PREFIX}{chat}"))
+        }
+        ["web.telegram.org", _, chat, topic] if is_number(chat) && is_id(topic) => {
+            Some(format!("telegram:topic:{chat}:{topic}"))
+        }
+        ["web.telegram.org", _, chat] if is_number(chat) && chat.starts_with('-') => {
+            Some(format!("telegram:group:{chat}"))
+        }
+        [
+            "discord.com" | "discordapp.com",
+            "channels",
+            server,
+            channel,
+            ..,
+        ] if is_id(server) && is_id(channel) => Some(format!("discord:channel:{channel}")),
+        _ => None,
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Platforms of others.
+const ABSENT: [(&str, &str); 10] = [
+    ("slack", "Slack"),
+    ("whatsapp", "WhatsApp"),
+    ("signal", "Signal"),
+    ("matrix", "Matrix"),
+    ("teams", "Teams"),
+    ("irc", "IRC"),
+    ("imessage", "iMessage"),
+    ("mattermost", "Mattermost"),
+    ("xmpp", "XMPP"),
+    ("email", "e-mail"),
+];
+
 fn diagnose(text: &str) -> Malformed {
+    if let Some(key) = key_of_link(text.trim()) {
+        let label = "a link, and not a key";
+        return malformed(
+            label,
+            format!("write `{key}`, if the link leads there; {PASTE}"),
+        );
+    }
     let tidy = text.trim().to_lowercase();
+    let colons = tidy.replace('/', ":");
+    if colons != tidy && understood(&colons).is_some() {
+        return malformed(
+            "the parts are joined by colons",
+            format!("write `{colons}`"),
+        );
+    }
     if tidy != text && understood(&tidy).is_some() {
         return malformed("written with spaces or capitals", format!("write `{tidy}`"));
     }
@@ -189,13 +279,19 @@ fn diagnose(text: &str) -> Malformed {
             "a session inside the gateway, where nobody writes",
             "bind the place where people write; a job names its own agent".to_owned(),
         ),
-        ["local", ..] => malformed(
+        [chat @ ("local" | "web"), ..] => malformed(
             "no name of a room",
-            "write `local`, `local:<room>` or `local:<room>:<topic>`; a name has 1 to 64 of a-z, 0-9, - and _".to_owned(),
+            format!(
+                "write `{chat}`, `{chat}:<room>` or `{chat}:<room>:<topic>`; a name has 1 to 64 of a-z, 0-9, - and _"
+            ),
         ),
         ["telegram", chat] if is_number(chat) => bare_id(chat),
-        ["telegram", chat, topic] if is_number(chat) => diagnose(&format!("telegram:topic:{chat}:{topic}")),
-        [platform @ ("telegram" | "discord"), kind, ids @ ..] => wrong_kind_or_ids(platform, kind, ids),
+        ["telegram", chat, topic] if is_number(chat) => {
+            diagnose(&format!("telegram:topic:{chat}:{topic}"))
+        }
+        [platform @ ("telegram" | "discord"), kind, ids @ ..] => {
+            wrong_kind_or_ids(platform, kind, ids)
+        }
         _ => unknown_platform(fields[0]),
     }
 }
@@ -212,11 +308,18 @@ fn bare_id(chat: &str) -> Malformed {
 
 fn unknown_platform(word: &str) -> Malformed {
     let label = "begins with no platform";
+    let plain = word.trim().to_lowercase();
+    if let Some((_, name)) = ABSENT.iter().find(|(word, _)| *word == plain) {
+        return malformed(
+            &format!("Parlor has no {name}"),
+            "delete this binding, or begin with telegram, discord, web or local".to_owned(),
+        );
+    }
     match nearest(word, Platform::ALL.map(Platform::as_str)) {
         Some(platform) => malformed(label, format!("did you mean `{platform}`?")),
         None => malformed(
             label,
-            format!("begin with telegram, discord or local; {PASTE}"),
+            format!("begin with telegram, discord, web or local; {PASTE}"),
         ),
     }
 }
@@ -263,6 +366,20 @@ fn wrong_id(expected: &str, id: &str) -> Option<Malformed> {
         .ok()
         .filter(|number| number.to_string() == id);
     let (label, help) = match (expected, number) {
+        ("<chat>", Some(0..)) if id.len() >= REAL_DIGITS + 3 && id.starts_with("100") => {
+            return Some(malformed(
+                &format!("`{id}` is not the id of a group"),
+                format!("group ids are negative: write `-{id}`; {PASTE}"),
+            ));
+        }
+        ("<chat>", Some(0..)) if id.len() >= REAL_DIGITS => {
+            return Some(malformed(
+                &format!("`{id}` is not the id of a group"),
+                format!(
+                    "group ids are negative: write `{PREFIX}{id}`, if it is from a link; {PASTE}"
+                ),
+            ));
+        }
         ("<chat>", Some(0..)) => ("not the id of a group", "group ids are negative"),
         ("<user>", Some(..=0)) => (
             "not the id of a person",

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::places::{self, Twin};
+use super::places::{self, PlaceId, Twin};
 use super::{FromChat, Pin, delivery_off, openings};
 use crate::clock::now_ms;
 use crate::domain::{AgentId, AgentUid, Origin, PersonId, SessionKey};
+use crate::fail_points::{self, Write};
 use crate::storage::{Db, Remembered};
 
 /// Pins and openings by place. The caller checks whether the config still has the agent.
@@ -25,6 +26,23 @@ pub(crate) fn from_chat(connection: &Connection, place: &SessionKey) -> rusqlite
         opened: openings::load(connection, place)?,
         delivery_off: delivery_off::load(connection, place)?,
     })
+}
+
+/// The same of all places with a setting.
+pub(crate) fn from_chat_everywhere(
+    connection: &Connection,
+) -> rusqlite::Result<HashMap<PlaceId, FromChat>> {
+    let mut found: HashMap<PlaceId, FromChat> = HashMap::new();
+    for (place, pin) in in_effect(connection)? {
+        found.entry(place).or_default().pin = Some(pin);
+    }
+    for (place, opened) in openings::everywhere(connection)? {
+        found.entry(place).or_default().opened = Some(opened);
+    }
+    for (place, off) in delivery_off::everywhere(connection)? {
+        found.entry(place).or_default().delivery_off = Some(off);
+    }
+    Ok(found)
 }
 
 /// The same, with stand-ins. A pin set after a stand-in came counts for its place.
@@ -48,7 +66,7 @@ pub(crate) struct StandIns(Arc<Mutex<StandInList>>);
 
 #[derive(Debug, Default)]
 struct StandInList {
-    /// In every place of the terminal.
+    /// The stand-in for every place of the terminal.
     everywhere: Option<Pin>,
     by_place: HashMap<SessionKey, Pin>,
 }
@@ -79,7 +97,7 @@ impl StandIns {
         agent.cloned()
     }
 
-    /// A plain lock: every section is a look at one entry.
+    /// A plain lock: every section is a look at a single entry.
     fn lock(&self) -> MutexGuard<'_, StandInList> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,7 +114,7 @@ fn load(connection: &Connection, place: &SessionKey) -> rusqlite::Result<Option<
     strongest_below(connection, place, i64::MAX)
 }
 
-/// The pin that counts once this one is gone.
+/// The pin that counts once `pin` is gone.
 pub(crate) fn beneath(
     connection: &Connection,
     place: &SessionKey,
@@ -118,7 +136,7 @@ pub(crate) fn lasting(
     strongest_below(connection, place, 1)
 }
 
-/// A pin for a single message stands over a pin for a while, and that over a lasting pin. A pin
+/// A pin for a single message stands over a pin for a while, and this over a lasting pin. A pin
 /// whose time is over does not count.
 fn strongest_below(
     connection: &Connection,
@@ -138,6 +156,22 @@ fn strongest_below(
         .query_row(params![place.to_string(), now_ms(), strength], pin)
         .optional()?
         .flatten())
+}
+
+/// The pins in effect of all places, the strongest of each place last.
+fn in_effect(connection: &Connection) -> rusqlite::Result<Vec<(PlaceId, Pin)>> {
+    let mut statement = connection.prepare_cached(
+        "WITH both AS (
+             SELECT agent_uid, once, set_by, set_by_name, set_at, NULL AS until, 2 * once AS strength, place_id FROM pins
+             UNION ALL SELECT agent_uid, 0, set_by, set_by_name, set_at, until, 1, place_id FROM timed_pins WHERE until > ?1)
+         SELECT slug, once, set_by, set_by_name, set_at, until, place_id FROM both JOIN agents ON uid = agent_uid
+         WHERE archived_at IS NULL ORDER BY strength",
+    )?;
+    let rows = statement.query_map([now_ms()], |row| {
+        let place = row.get(6)?;
+        Ok(pin(row)?.map(|pin| (place, pin)))
+    })?;
+    rows.filter_map(Result::transpose).collect()
 }
 
 fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
@@ -196,6 +230,7 @@ pub fn set(
     pin: &Pin,
     now: i64,
 ) -> rusqlite::Result<()> {
+    fail_points::writes(Write::Pin);
     clear_once(tx, place)?;
     if !pin.once {
         clear_timed(tx, place)?;
@@ -227,6 +262,7 @@ pub(crate) fn set_until(
     until: i64,
     now: i64,
 ) -> rusqlite::Result<()> {
+    fail_points::writes(Write::Pin);
     clear_once(tx, &origin.key)?;
     let place = places::ensure(tx, &origin.key, now)?;
     let origin = serde_json::to_string(origin)
@@ -283,7 +319,7 @@ pub(crate) fn next_end(connection: &Connection) -> rusqlite::Result<Option<i64>>
     connection.query_row("SELECT min(until) FROM timed_pins", [], |row| row.get(0))
 }
 
-/// Removes a pin whose time is over. False if it was replaced or removed meanwhile.
+/// Removes a pin whose time is over. False if the pin was replaced or removed meanwhile.
 pub(crate) fn end(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlite::Result<bool> {
     let gone = tx.execute(
         "DELETE FROM timed_pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND until <= ?2",
@@ -293,6 +329,7 @@ pub(crate) fn end(tx: &Transaction<'_>, place: &SessionKey, now: i64) -> rusqlit
 }
 
 pub fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Result<()> {
+    fail_points::writes(Write::Pin);
     clear_timed(tx, place)?;
     tx.prepare_cached("DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1)")?
         .execute([place.to_string()])
@@ -323,6 +360,7 @@ pub fn remove(tx: &Transaction<'_>, place: &SessionKey, pin: &Pin) -> rusqlite::
 /// Removes the pin for a single message after its turn. A pin set after the turn began is for the
 /// next message, and stays.
 pub fn use_up(tx: &Transaction<'_>, place: &SessionKey, began: i64) -> rusqlite::Result<()> {
+    fail_points::writes(Write::Pin);
     let mut statement = tx.prepare_cached(
         "DELETE FROM pins WHERE place_id = (SELECT id FROM places WHERE key = ?1) AND once = 1 AND set_at <= ?2",
     )?;

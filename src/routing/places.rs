@@ -94,8 +94,8 @@ pub(crate) fn of_group(connection: &Connection, moved: Moved) -> rusqlite::Resul
         .collect()
 }
 
-/// Gives the places of a group their new keys. A place whose new key is taken stays as it is, and
-/// is returned.
+/// Gives the places of a group their new keys. A place whose new key is taken keeps its key, and is
+/// returned.
 pub(crate) fn rename_group(tx: &Transaction<'_>, moved: Moved) -> rusqlite::Result<Vec<Twin>> {
     let (old, new) = (group_key(moved.old.0), group_key(moved.new.0));
     let renamed = format!("?2 || substr(key, {})", old.len() + 1);

@@ -42,13 +42,13 @@ impl Router {
         Ok(resolve(table, self.settings(visit).await?, visit))
     }
 
-    /// The settings of a place that were made in chat.
+    /// The settings of a place made in chat.
     pub(crate) async fn settings(&self, visit: Visit<'_>) -> Result<FromChat, StoreError> {
         self.pins.get(&visit.origin.key).await
     }
 }
 
-/// The same for callers that have looked up the settings made in chat.
+/// Decides about a visit, for callers that have looked up the settings made in chat.
 pub(crate) fn resolve(table: &Table, found: FromChat, visit: Visit<'_>) -> Resolved {
     let FromChat {
         pin: found,
@@ -70,7 +70,7 @@ pub(crate) fn resolve(table: &Table, found: FromChat, visit: Visit<'_>) -> Resol
     }
 }
 
-/// A pin for a single message opens the place for that message, if an owner or admin has set it.
+/// A pin for a single message opens the place for this message, if set by an owner or admin.
 fn opens_once(pin: &Pin, visit: Visit<'_>) -> bool {
     pin.once && Standing::of(visit.access, &pin.set_by, false).role() >= Role::Admin
 }

@@ -35,7 +35,7 @@ pub(super) struct OpenTo {
 /// A parsed binding.
 #[derive(Debug, Clone)]
 pub(super) struct Bound {
-    /// Its place in the file, counted from 0.
+    /// The binding's place in the file, counted from 0.
     pub(super) index: usize,
     /// The line of its `match`, counted from 1.
     pub(super) line: usize,
@@ -52,7 +52,7 @@ pub(super) struct Bound {
 #[derive(Debug, Clone, Copy)]
 pub struct BoundGroup<'a> {
     pub chat: ChatId,
-    /// Its target and filters in words.
+    /// The binding's target and filters in words.
     pub text: &'a str,
     pub require_mention: Option<bool>,
 }
@@ -61,7 +61,7 @@ pub struct BoundGroup<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct BoundOnDiscord<'a> {
     pub place: DiscordPlace,
-    /// Its target and filters in words.
+    /// The binding's target and filters in words.
     pub text: &'a str,
 }
 
@@ -69,7 +69,7 @@ pub struct BoundOnDiscord<'a> {
 pub enum DiscordPlace {
     Server(DiscordId),
     Category(DiscordId),
-    /// Or a thread.
+    /// A channel or a thread.
     Channel(DiscordId),
 }
 
@@ -102,7 +102,7 @@ impl Table {
         problems
     }
 
-    /// The same from the parts of the config in use.
+    /// Files bindings like [`Table::build`], from the parts of the config in use.
     pub fn from_bindings(
         default_agent: AgentId,
         agents: impl IntoIterator<Item = AgentId>,

@@ -46,6 +46,24 @@ pub enum Rank {
 }
 
 impl Rank {
+    /// Strongest first.
+    pub(crate) const ALL: [Rank; 14] = [
+        Rank::Pin,
+        Rank::ExactTopic,
+        Rank::Member,
+        Rank::NameOrTag,
+        Rank::EveryTopic,
+        Rank::Place,
+        Rank::ParentChannel,
+        Rank::Category,
+        Rank::ServerRole,
+        Rank::Server,
+        Rank::Person,
+        Rank::PrivateChats,
+        Rank::Platform,
+        Rank::Default,
+    ];
+
     /// A word for metrics, the same on every platform.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -241,6 +259,7 @@ fn is_topic(key: &SessionKey) -> bool {
             | SessionKey::TelegramDm { topic: Some(_), .. }
             | SessionKey::DiscordThread { .. }
             | SessionKey::Local { topic: Some(_), .. }
+            | SessionKey::Web { topic: Some(_), .. }
     )
 }
 
@@ -297,6 +316,10 @@ fn home(key: &SessionKey) -> Option<Target> {
             room: room.clone(),
             topic: None,
         },
+        SessionKey::Web { room, .. } => SessionKey::Web {
+            room: room.clone(),
+            topic: None,
+        },
         SessionKey::Cron { .. } | SessionKey::Child { .. } | SessionKey::Import { .. } => {
             return None;
         }
@@ -311,9 +334,9 @@ fn person(person: &PersonId) -> Option<Target> {
     }
 }
 
-/// The local chat has no groups, so `local:dm` would mean the same as `local`.
+/// The chats of this machine have no groups, so `local:dm` would mean the same as `local`.
 fn private_chats(key: &SessionKey, platform: Platform) -> Option<Target> {
-    let has_groups = platform != Platform::Local;
+    let has_groups = !matches!(platform, Platform::Local | Platform::Web);
     (has_groups && key.is_private()).then_some(Target::PrivateChats(platform))
 }
 
@@ -324,22 +347,7 @@ mod tests {
 
     #[test]
     fn every_rank_is_counted() {
-        let ranks = [
-            Rank::Pin,
-            Rank::ExactTopic,
-            Rank::Member,
-            Rank::NameOrTag,
-            Rank::EveryTopic,
-            Rank::Place,
-            Rank::ParentChannel,
-            Rank::Category,
-            Rank::ServerRole,
-            Rank::Server,
-            Rank::Person,
-            Rank::PrivateChats,
-            Rank::Platform,
-            Rank::Default,
-        ];
+        let ranks = Rank::ALL;
         assert!(ranks.is_sorted() && ranks.len() == Rank::Default as usize + 1);
         for rank in ranks {
             Counts::default().routed(rank.as_str());

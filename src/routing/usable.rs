@@ -1,4 +1,4 @@
-//! Whether people may use an agent in a place: collects what the config says about agent and place
+//! Whether people may use an agent in a place: collects the config's words about agent and place
 //! for [`access::may_use`]. Pure.
 
 use super::trial::is_about;
@@ -7,7 +7,7 @@ use crate::access::{self, Asker, NotForYou, Opening, Role, Standing};
 use crate::config::{Access, Who};
 use crate::domain::{AgentId, Origin};
 
-/// Who asks, and where.
+/// The person who asks, and the place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visit<'a> {
     pub(crate) access: &'a Access,
@@ -23,7 +23,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Everybody who can speak in the place: in a shared place guests too.
+    /// All people who can speak in the place: in a shared place guests too.
     fn speakers(&self) -> Asker<'a> {
         if self.origin.key.is_shared() {
             Asker::Everybody
@@ -50,15 +50,15 @@ impl Table {
     }
 
     /// Whether the person may give the place to this agent. In a shared place the agent must be
-    /// open to everybody who can speak there, because everybody is answered by it from then on.
+    /// open to all people who can speak there, because the agent answers all of them from then on.
     pub(crate) fn may_switch(&self, agent: &AgentId, visit: Visit<'_>) -> Result<(), NotForYou> {
         self.may_use(agent, visit)?;
         let opening = self.opened_by(agent, visit.origin, visit.standing);
         self.ask(agent, opening, visit.speakers())
     }
 
-    /// Whether a pin still counts: the place may have changed, the rule, or the role of the person
-    /// who has set it.
+    /// Whether a pin still counts: the place, the rule or the role of the pin's author may have
+    /// changed.
     pub(crate) fn still_counts(&self, pin: &Pin, visit: Visit<'_>) -> Result<(), NotForYou> {
         let setter = Standing::of(visit.access, &pin.set_by, false);
         let opening = self.opened_by(&pin.agent, visit.origin, &setter);

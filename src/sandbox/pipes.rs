@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use super::{Failure, Limits};
 
-/// Writes the input. A reader that has gone away had enough, or will be found dead.
+/// Writes the input. A broken pipe is no error: the child has read enough, or its exit status shows the
+/// failure.
 pub(super) fn feed(
     to: impl Write,
     limits: &Limits,

@@ -1,20 +1,32 @@
 //! New agents: how many, then name, personality, skills and a place for each.
 
-use super::Setup;
 use super::plan::Change;
 use super::questions::{Answer, Stop};
+use super::{Part, Setup, texts};
 use crate::domain::{AgentId, SessionKey};
 
 /// More agents at a time are a mistype.
 const MOST: usize = 20;
 
+/// A new agent by flags. Its places are bindings like others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentWish {
+    pub(crate) name: String,
+    pub(crate) personality: Option<String>,
+    pub(crate) skills: Option<Vec<String>>,
+}
+
 impl Setup<'_> {
     pub(super) async fn add_agents(&mut self) -> Answer<()> {
+        if !self.wishes.agents.is_empty() {
+            self.add_wished_agents().await?;
+            return match self.wishes.part {
+                Some(Part::Agents) if !self.wishes.bindings.is_empty() => self.places().await,
+                _ => Ok(()),
+            };
+        }
         if !self.asker.is_person() {
-            return Err(Stop::Failed(
-                "new agents are asked for in a terminal; `parlor agent add` takes them by flags"
-                    .into(),
-            ));
+            return Err(Stop::Failed(texts::AGENTS_BY_FLAGS.to_owned()));
         }
         let count = self.asker.text("How many agents?", "1")?;
         let count = count.trim().parse().unwrap_or(1).min(MOST);
@@ -23,6 +35,26 @@ impl Setup<'_> {
         }
         while self.asker.confirm("Another agent?", false)? {
             self.new_agent_with_place().await?;
+        }
+        Ok(())
+    }
+
+    /// Existing agents are left as they are, so that the same flags twice change nothing.
+    async fn add_wished_agents(&mut self) -> Answer<()> {
+        for wish in self.wishes.agents.clone() {
+            let id = id_of(&wish.name).map_err(Stop::failed)?;
+            if self.is_taken(&id)? {
+                self.asker.say(&format!("{id} is there already."));
+                continue;
+            }
+            let has_own_name = wish.name != id.as_str();
+            let change = Change::Agent {
+                id,
+                name: has_own_name.then_some(wish.name),
+                personality: wish.personality,
+                skills: wish.skills,
+            };
+            self.commit(vec![change], Vec::new()).await?;
         }
         Ok(())
     }
@@ -49,7 +81,7 @@ impl Setup<'_> {
         }
     }
 
-    /// Asks for an agent, and adds it. None if it is not wanted after all.
+    /// Asks for an agent, and adds the agent. None if the person gives up.
     pub(super) async fn new_agent(&mut self) -> Answer<Option<AgentId>> {
         let (id, name) = loop {
             let name = self.asker.text("The agent's name:", "")?;
@@ -86,27 +118,31 @@ impl Setup<'_> {
         Ok(Some(id))
     }
 
-    /// The id of a name, if no agent has it. Inside: why not.
+    /// The id of a name, if the id is free. Inside: the reason for a refusal.
     fn free_id(&self, name: &str) -> Answer<Result<AgentId, String>> {
-        let words = name.split(|c: char| c.is_whitespace() || c == '_');
-        let words: Vec<String> = words
-            .filter(|word| !word.is_empty())
-            .map(str::to_lowercase)
-            .collect();
-        let Ok(id) = AgentId::parse(&words.join("-")) else {
-            return Ok(Err(
-                "Use a-z, 0-9 and hyphens, such as Night Desk.".to_owned()
-            ));
+        let id = match id_of(name) {
+            Ok(id) => id,
+            Err(problem) => return Ok(Err(problem)),
         };
-        let is_taken = self
-            .facts()?
-            .config
-            .agents
-            .iter()
-            .any(|agent| agent.id == id);
-        Ok(match is_taken {
+        Ok(match self.is_taken(&id)? {
             true => Err(format!("There is an agent called {id} already.")),
             false => Ok(id),
         })
     }
+
+    fn is_taken(&self, id: &AgentId) -> Answer<bool> {
+        let config = self.facts()?.config;
+        Ok(config.agents.iter().any(|agent| agent.id == *id))
+    }
+}
+
+/// `Night Desk` is `night-desk`.
+pub(super) fn id_of(name: &str) -> Result<AgentId, String> {
+    let words = name.split(|c: char| c.is_whitespace() || c == '_');
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    AgentId::parse(&words.join("-"))
+        .map_err(|_| "Use a-z, 0-9 and hyphens, such as Night Desk.".to_owned())
 }

@@ -18,7 +18,7 @@ impl Setup<'_> {
         let wish = self.wishes.discord.clone();
         let is_meant = wish.token.is_some() || self.wishes.part == Some(Part::Discord);
         let is_in_environment = std::env::var_os(VARIABLE).is_some();
-        // One platform is enough to begin with: a second is connected on request.
+        // A single platform is enough to begin with: a second is connected on request.
         let is_first = config.telegram.is_none() && (self.asker.is_person() || is_in_environment);
         let is_asked = is_meant || config.discord.is_none() && is_first;
         if !is_asked {
@@ -34,6 +34,7 @@ impl Setup<'_> {
             title: "Discord",
             variable: VARIABLE,
             help: "Make an application at https://discord.com/developers/applications. On its page Bot, switch Message Content Intent on, and reset the token.",
+            look: |_| None,
         };
         loop {
             let Some(token) = self.token(&QUESTION, &wish)? else {
@@ -63,7 +64,7 @@ impl Setup<'_> {
         }
     }
 
-    /// The person who made the bot becomes its owner, after a yes.
+    /// The bot's maker becomes its owner, after a yes.
     async fn maker(&mut self, account: &Account) -> Answer<()> {
         if !self.wishes.owners.is_empty() {
             let owners = self.wishes.owners.iter().cloned();
@@ -75,7 +76,7 @@ impl Setup<'_> {
         };
         let question =
             format!("{name} ({person}) made this bot. Is this you? You become the owner.");
-        // Without a person there is nobody to say that it is the right one.
+        // Without a person, the right account cannot be confirmed.
         match self.asker.is_person() && self.asker.confirm(&question, true)? {
             true => {
                 self.commit(vec![Change::Owner { person }], Vec::new())
@@ -85,7 +86,7 @@ impl Setup<'_> {
         }
     }
 
-    /// Channels that a person chooses from the bot's servers.
+    /// Channels chosen by a person from the bot's servers.
     pub(super) async fn discord_places(&mut self, config: &Config) -> Answer<Vec<Seen>> {
         let Some(survey) = survey_of(config) else {
             return Ok(Vec::new());
@@ -107,6 +108,7 @@ impl Setup<'_> {
             .filter(|channel| !bound.contains(&channel.place.to_string().as_str()))
             .map(|channel| Seen {
                 label: format!("#{}, on {}", channel.name, channel.server),
+                name: Some(channel.name),
                 place: channel.place,
             })
             .collect();

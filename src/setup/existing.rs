@@ -1,6 +1,6 @@
 //! A home where every step is done: add, edit, rebind and remove.
 
-use super::places::agent_label;
+use super::places::{Offer, agent_label};
 use super::plan::Change;
 use super::questions::Answer;
 use super::{Part, Setup};
@@ -15,6 +15,7 @@ const PLACES: &str = "add places";
 const MODEL: &str = "use another model";
 const DISCORD: &str = "connect Discord";
 const TELEGRAM: &str = "connect Telegram";
+const IMPORT: &str = "bring agents from another system";
 const SERVICE: &str = "keep it running";
 const NOTHING: &str = "nothing more";
 
@@ -34,7 +35,7 @@ impl Setup<'_> {
             let mut options = vec![NOTHING, ADD, EDIT, REBIND, REMOVE, PLACES, MODEL];
             options.extend(config.telegram.is_none().then_some(TELEGRAM));
             options.extend(config.discord.is_none().then_some(DISCORD));
-            options.push(SERVICE);
+            options.extend([IMPORT, SERVICE]);
             let words: Vec<String> = options.iter().map(|word| (*word).to_owned()).collect();
             let chosen = self.asker.choose("What would you like to do?", &words, 0)?;
             let part = match options.get(chosen).copied() {
@@ -43,6 +44,7 @@ impl Setup<'_> {
                 Some(PLACES) => Part::Places,
                 Some(TELEGRAM) => Part::Telegram,
                 Some(DISCORD) => Part::Discord,
+                Some(IMPORT) => Part::Import,
                 Some(SERVICE) => return self.one(Part::Service).await,
                 Some(EDIT) => {
                     self.edit_agent(config).await?;
@@ -108,13 +110,14 @@ impl Setup<'_> {
         let mut options: Vec<String> = bound.iter().map(label).collect();
         options.push("none of them".to_owned());
         let chosen = self.asker.choose("Which place?", &options, 0)?;
-        let Some((_, place)) = bound.into_iter().nth(chosen) else {
+        let Some((binding, place)) = bound.into_iter().nth(chosen) else {
             return Ok(());
         };
-        let change = match self
-            .choose_agent(&format!("Who answers in {place}?"), 0)
-            .await?
-        {
+        let offer = Offer {
+            agent: binding.agent.value.clone(),
+            answers_now: false,
+        };
+        let change = match self.choose_agent(&place.to_string(), &offer).await? {
             Some(agent) => Change::Binding { place, agent },
             None if self
                 .asker
@@ -131,9 +134,10 @@ impl Setup<'_> {
         let Some(agent) = self.pick("Which agent?", config)? else {
             return Ok(());
         };
-        let question = format!(
-            "Put {agent} aside, with its files and conversations? `parlor agent restore {agent}` brings it back."
-        );
+        self.asker.say(&format!(
+            "`parlor agent restore {agent}` brings an agent back that was put aside."
+        ));
+        let question = format!("Put {agent} aside, with its files and conversations?");
         match self.asker.confirm(&question, false)? {
             true => {
                 self.commit(vec![Change::Removal { agent }], Vec::new())

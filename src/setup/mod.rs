@@ -5,8 +5,10 @@
 
 mod agents;
 mod discord;
+mod environment;
 mod existing;
 mod model;
+mod moving_in;
 mod places;
 mod plan;
 mod questions;
@@ -20,24 +22,29 @@ use crate::config::{self, Config, Secrets, Source, store};
 use crate::domain::{AgentId, PersonId, Platform, SessionKey};
 use crate::home::{Home, check};
 
+pub(crate) use agents::AgentWish;
+pub(crate) use moving_in::ImportWish;
 pub(crate) use plan::{Change, Keeper};
 pub(crate) use questions::{Answer, Asker, Nobody, Stop};
 pub(crate) use service::ServiceWish;
 use write::NewSecret;
 
-/// The answers that are known before a question: flags.
+/// Answers given as flags. No step asks for them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wishes {
     /// `demo`, `openai/gpt-5.4`.
     pub(crate) model: Option<String>,
-    /// The address of a server for it.
+    /// The base URL of the server with this model.
     pub(crate) model_url: Option<String>,
-    /// Where the key of its server is.
+    /// The keeper of that server's API key: a variable or a file.
     pub(crate) model_key: Option<Keeper>,
     pub(crate) telegram: PlatformWish,
     pub(crate) discord: PlatformWish,
     pub(crate) owners: Vec<PersonId>,
+    /// New agents.
+    pub(crate) agents: Vec<AgentWish>,
     pub(crate) bindings: Vec<(SessionKey, AgentId)>,
+    pub(crate) import: Option<ImportWish>,
     pub(crate) service: Option<ServiceWish>,
     /// Only this part.
     pub(crate) part: Option<Part>,
@@ -50,6 +57,8 @@ impl Wishes {
             && self.discord.token.is_none()
             && self.owners.is_empty()
             && self.bindings.is_empty()
+            && self.agents.is_empty()
+            && self.import.is_none()
             && self.service.is_none()
     }
 }
@@ -69,6 +78,7 @@ pub(crate) enum Part {
     Discord,
     Places,
     Service,
+    Import,
 }
 
 /// How a setup ended.
@@ -78,14 +88,14 @@ pub(crate) struct Ending {
     pub(crate) changes: Vec<Change>,
     /// The gateway is to run in this terminal now.
     pub(crate) runs_here: bool,
-    /// The last line.
+    /// The closing line: the next step of the person.
     pub(crate) next: String,
 }
 
 /// The mode of writing.
 enum Mode {
     Write,
-    /// Nothing is written or asked of a server; the config as it would be.
+    /// No file is written and no server is called. Holds the text that config.toml would have.
     Plan(Option<String>),
 }
 
@@ -95,59 +105,84 @@ struct Setup<'a> {
     wishes: Wishes,
     asker: &'a mut dyn Asker,
     mode: Mode,
+    /// Names of places that a running gateway has in mind, because nobody answers there.
+    heard: Vec<(SessionKey, String)>,
     changes: Vec<Change>,
+    /// Offers that were declined before the home folder existed.
+    declined: Vec<String>,
 }
 
-/// What is there.
+/// The present home and its config.
 struct Facts {
     is_new: bool,
     text: String,
     config: Config,
 }
 
-/// Takes all steps, or the wished part.
-pub(crate) async fn run(home: &Home, wishes: Wishes, asker: &mut dyn Asker) -> Answer<Ending> {
-    steps(home, wishes, asker, Mode::Write).await
+/// Takes all steps, or the wished part. `heard`: names of places that only a running gateway knows.
+pub(crate) async fn run(
+    home: &Home,
+    wishes: Wishes,
+    heard: Vec<(SessionKey, String)>,
+    asker: &mut dyn Asker,
+) -> Answer<Ending> {
+    let setup = Setup {
+        heard,
+        ..Setup::new(home, wishes, asker, Mode::Write)
+    };
+    setup.steps().await
 }
 
 /// The changes that [`run`] would make without a person.
 pub(crate) async fn plan(home: &Home, wishes: Wishes) -> Answer<Vec<Change>> {
     let mut nobody = Nobody { tell: |_: &str| {} };
-    let ending = steps(home, wishes, &mut nobody, Mode::Plan(None)).await?;
-    Ok(ending.changes)
+    let setup = Setup::new(home, wishes, &mut nobody, Mode::Plan(None));
+    Ok(setup.steps().await?.changes)
 }
 
-async fn steps(home: &Home, wishes: Wishes, asker: &mut dyn Asker, mode: Mode) -> Answer<Ending> {
-    let part = wishes.part;
-    let mut setup = Setup {
-        home,
-        wishes,
-        asker,
-        mode,
-        changes: Vec::new(),
-    };
-    let runs_here = match part {
-        Some(part) => setup.one(part).await?,
-        None if setup.has_all_steps()? => setup.change_existing().await?,
-        None => {
-            let facts = setup.facts()?;
-            setup.asker.say(&texts::welcome(home.path(), facts.is_new));
-            for part in [Part::Model, Part::Telegram, Part::Discord, Part::Places] {
-                setup.one(part).await?;
-            }
-            setup.one(Part::Service).await?
+impl<'a> Setup<'a> {
+    fn new(home: &'a Home, wishes: Wishes, asker: &'a mut dyn Asker, mode: Mode) -> Self {
+        Setup {
+            home,
+            wishes,
+            asker,
+            mode,
+            heard: Vec::new(),
+            changes: Vec::new(),
+            declined: Vec::new(),
         }
-    };
-    let facts = setup.facts()?;
-    let next = texts::next(&facts.config, home.is_running(), runs_here);
-    Ok(Ending {
-        changes: setup.changes,
-        runs_here,
-        next,
-    })
-}
+    }
 
-impl Setup<'_> {
+    async fn steps(mut self) -> Answer<Ending> {
+        let runs_here = match self.wishes.part {
+            Some(part) => self.one(part).await?,
+            None if self.has_all_steps()? => self.change_existing().await?,
+            None => self.all().await?,
+        };
+        let facts = self.facts()?;
+        let next = texts::next(&facts.config, self.home.is_running(), runs_here);
+        Ok(Ending {
+            changes: self.changes,
+            runs_here,
+            next,
+        })
+    }
+
+    /// Returns whether the gateway is to run here.
+    async fn all(&mut self) -> Answer<bool> {
+        let welcome = texts::welcome(self.home.path(), self.facts()?.is_new);
+        self.asker.say(&welcome);
+        self.one(Part::Import).await?;
+        for part in [Part::Model, Part::Telegram, Part::Discord] {
+            self.one(part).await?;
+        }
+        if !self.wishes.agents.is_empty() {
+            self.one(Part::Agents).await?;
+        }
+        self.one(Part::Places).await?;
+        self.one(Part::Service).await
+    }
+
     /// Returns whether the gateway is to run here.
     async fn one(&mut self, part: Part) -> Answer<bool> {
         match part {
@@ -156,6 +191,7 @@ impl Setup<'_> {
             Part::Telegram => self.telegram().await?,
             Part::Discord => self.discord().await?,
             Part::Places => self.places().await?,
+            Part::Import => self.move_in().await?,
             Part::Service => return self.service().await,
         }
         Ok(false)
@@ -178,8 +214,12 @@ impl Setup<'_> {
             text: text.clone(),
         };
         let draft = config::draft(source, folder, Secrets::WherePresent);
-        let (config, _) =
-            check(draft, folder).map_err(|report| Stop::Failed(report.render_problems(false)))?;
+        // A planned home has no files yet that skills could be looked for in.
+        let checked = match is_new && self.is_planning() {
+            true => draft.finish(),
+            false => check(draft, folder).map(|(config, _)| config),
+        };
+        let config = checked.map_err(|report| Stop::Failed(report.render_problems(false)))?;
         Ok(Facts {
             is_new,
             text,
@@ -216,7 +256,7 @@ impl Setup<'_> {
         }
         for change in changes {
             let edited = change.edit(&text).map_err(Stop::failed)?;
-            if edited != text || matches!(change, Change::Service { .. }) {
+            if edited != text || change.is_outside() {
                 text = edited;
                 fresh.push(change);
             }
@@ -226,7 +266,10 @@ impl Setup<'_> {
         }
         match &mut self.mode {
             Mode::Plan(planned) => *planned = Some(text),
-            Mode::Write => write::write(self.home, &fresh, &secrets).await?,
+            Mode::Write => {
+                write::write(self.home, &fresh, &secrets).await?;
+                self.remember_declined().await?;
+            }
         }
         self.changes.extend(fresh);
         Ok(())
@@ -245,7 +288,7 @@ impl Setup<'_> {
 }
 
 impl Facts {
-    /// Whether the config names a model, were it the demo.
+    /// Whether the config sets `default_model`, also to `demo`.
     fn has_model(&self) -> bool {
         let table = self.text.parse::<toml::Table>().unwrap_or_default();
         table.contains_key("default_model")

@@ -1,5 +1,5 @@
-//! Step 1: a model. Keys and local servers that are here are offered, and the chosen model is asked
-//! a question as the agent.
+//! Step 1: a model. Keys and local servers found here are offered, and the chosen model is asked a
+//! question as the agent.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -25,20 +25,20 @@ use crate::turn::prompt::{Audience, assemble};
 /// A server on this machine answers at once.
 const LOCAL: Duration = Duration::from_millis(700);
 const REMOTE: Duration = Duration::from_secs(5);
-/// A model that says nothing for so long is told as silent. Local models are loaded first.
+/// A model without an answer for so long is told as silent. Local models are loaded first.
 const ANSWER: Duration = Duration::from_secs(120);
 
-/// A server that can be chosen.
+/// A server to choose.
 struct Candidate {
     label: String,
     provider: NewProvider,
     secret: Option<Secret>,
     models: Vec<String>,
-    /// For a server without a list.
+    /// The suggested model of a server without a list.
     suggested: Option<&'static str>,
 }
 
-/// A model that was chosen, with what has to be written for it.
+/// A chosen model, with the provider and key to be written.
 struct Choice {
     model: ModelRef,
     provider: Option<(NewProvider, Option<Secret>)>,
@@ -226,6 +226,7 @@ impl Setup<'_> {
                 let url = self
                     .asker
                     .text("Its address:", "http://127.0.0.1:8000/v1/")?;
+                let url = with_scheme(url.trim());
                 ("mine".to_owned(), ProviderKind::OpenAi, Some(url))
             }
         };
@@ -274,7 +275,7 @@ impl Setup<'_> {
         model_servers().into_iter().filter_map(with_key).collect()
     }
 
-    /// Keys in the environment, and servers that answer on this machine.
+    /// Keys in the environment, and answering servers of this machine.
     async fn found(&mut self) -> Vec<Candidate> {
         let keys = self.with_keys();
         let keys = keys.into_iter().map(async |candidate| {
@@ -338,6 +339,14 @@ impl Setup<'_> {
     }
 }
 
+/// `127.0.0.1:8000/v1` as people type it is an address without encryption.
+fn with_scheme(address: &str) -> String {
+    match address.contains("://") {
+        true => address.to_owned(),
+        false => format!("http://{address}"),
+    }
+}
+
 fn new_provider(server: &ModelServer, api_key: Option<Keeper>) -> NewProvider {
     NewProvider {
         name: server.name.to_owned(),
@@ -347,8 +356,8 @@ fn new_provider(server: &ModelServer, api_key: Option<Keeper>) -> NewProvider {
     }
 }
 
-/// The address in `OLLAMA_HOST`, which users of Ollama set where it listens elsewhere. None for the
-/// usual one.
+/// The address in `OLLAMA_HOST`, set by users of Ollama on another address than the usual. None for
+/// the usual address.
 fn ollama_host(variable: Option<&str>) -> Option<String> {
     let host = variable.map(str::trim).filter(|host| !host.is_empty())?;
     match host.contains("://") {
@@ -358,7 +367,7 @@ fn ollama_host(variable: Option<&str>) -> Option<String> {
     }
 }
 
-/// The provider as the config would have it. A section that is there keeps its other keys.
+/// The provider of the future config. An existing section keeps its other keys.
 fn provider_of(new: &NewProvider, secret: Option<&Secret>, config: &Config) -> Provider {
     let kind: ProviderKind = new.kind.parse().unwrap_or(ProviderKind::OpenAi);
     let usual = || kind.default_base_url().to_owned();
@@ -384,7 +393,7 @@ fn provider_of(new: &NewProvider, secret: Option<&Secret>, config: &Config) -> P
     }
 }
 
-/// The default agent, as it would speak.
+/// The default agent, for a trial answer.
 fn speaker(config: &Config, home: &std::path::Path) -> std::sync::Arc<crate::agents::Agent> {
     let uids: HashMap<_, _> = config
         .agents
@@ -440,5 +449,12 @@ mod tests {
         check(Some("http://box:1/"), Some("http://box:1/"));
         check(Some("127.0.0.1:4000"), Some("http://127.0.0.1:4000/"));
         check(Some("box"), Some("http://box:11434/"));
+    }
+
+    #[test]
+    fn an_address_without_its_beginning_is_understood() {
+        let check = |typed: &str, expected: &str| assert_eq!(with_scheme(typed), expected);
+        check("127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1");
+        check("https://box/v1/", "https://box/v1/");
     }
 }

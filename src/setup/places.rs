@@ -1,6 +1,10 @@
 //! Step 3: places, as they are seen, each with its agent.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rusqlite::Connection;
 
 use super::plan::Change;
 use super::questions::{Answer, Stop};
@@ -9,17 +13,23 @@ use super::{Facts, Setup, texts};
 use crate::agents::shown_name;
 use crate::channels::telegram::Sighting;
 use crate::config::{AgentSpec, Config};
-use crate::domain::{AgentId, SessionKey};
+use crate::console::group_of;
+use crate::domain::{AgentId, SessionKey, TopicId};
+use crate::operations::house::{DecidedBy, House};
+use crate::operations::names::Names;
 use crate::printable::printable_line;
-use crate::routing::places;
+use crate::records::sessions::{self, Used};
+use crate::routing::Table;
 use crate::storage::Db;
 
-/// Places of a running gateway that are offered.
-const MOST_KNOWN: u32 = 20;
+/// Offered places of a running gateway.
+const MOST_KNOWN: usize = 20;
 
 /// A place with its name.
 pub(super) struct Seen {
     pub(super) place: SessionKey,
+    /// Of the topic, channel or group itself.
+    pub(super) name: Option<String>,
     pub(super) label: String,
 }
 
@@ -66,88 +76,203 @@ impl Setup<'_> {
         let Ok(account) = survey.account().await else {
             return Ok(Vec::new());
         };
-        // From here on keys are read one by one.
+        // Keys are read singly from here on, so that Enter ends the watch.
         self.asker.pressed()?;
         self.asker.say(&texts::add_to_group(&account.username));
-        let mut found = BTreeMap::<SessionKey, String>::new();
+        let mut found = BTreeMap::<SessionKey, Seen>::new();
         let mut watch = Watch::new(survey);
         while let Some(seen) = self.watch(&mut watch).await? {
-            for seen in seen {
+            for seen in seen.into_iter().map(Seen::of) {
                 let is_place = !seen.place.is_private() && !is_bound(config, &seen.place);
-                let label = label(&seen);
-                if is_place && found.get(&seen.place).is_none_or(|known| *known != label) {
-                    self.asker.say(&format!("  {label}"));
-                    found.insert(seen.place, label);
+                let known = found.get(&seen.place);
+                if is_place && known.is_none_or(|known| known.label != seen.label) {
+                    self.asker.say(&format!("  {}", seen.label));
+                    found.insert(seen.place.clone(), seen);
                 }
             }
         }
-        let seen = found.into_iter();
-        Ok(seen.map(|(place, label)| Seen { place, label }).collect())
+        Ok(found.into_values().collect())
     }
 
-    /// Places that the running gateway has heard of.
+    /// Places known to the running gateway, the latest first.
     async fn known_places(&mut self, config: &Config) -> Answer<Vec<Seen>> {
-        let db = Db::open(&self.home.database())
-            .await
-            .map_err(Stop::failed)?;
-        let latest = db.read(|connection| places::latest(connection, MOST_KNOWN));
-        let latest = latest.await.map_err(Stop::failed)?;
-        let known = latest.into_iter().filter_map(|(key, name)| {
-            let place: SessionKey = key.parse().ok()?;
-            let is_local = key.starts_with("local:");
-            let is_place = !place.is_private() && !is_local && !is_bound(config, &place);
-            let name = name.map(|name| printable_line(&name));
-            let label = name.map_or_else(|| key.clone(), |name| format!("{name} ({key})"));
-            is_place.then_some(Seen { place, label })
-        });
-        Ok(known.collect())
+        let db = self.database().await?;
+        let names = Names::load(&db, Some(config)).await.map_err(Stop::failed)?;
+        let names = names.with_places(self.heard.clone());
+        let mut rows = db.read(sessions::with_rows).await.map_err(Stop::failed)?;
+        rows.sort_by_key(|row| Reverse((row.active_at, row.created_at)));
+        let mut known: Vec<Seen> = Vec::new();
+        for row in rows.iter().filter(|row| !is_title(row)) {
+            // People with conversations of their own in a group share the group's rule.
+            let place = group_of(&row.key);
+            let is_place = place.platform().is_some() && !place.is_private();
+            let is_known = known.iter().any(|seen| seen.place == place);
+            if is_place && !is_known && !is_bound(config, &place) {
+                let group = place.whole_group().and_then(|group| names.topic(&group));
+                known.push(Seen::new(place.clone(), names.topic(&place), group));
+            }
+        }
+        known.truncate(MOST_KNOWN);
+        Ok(known)
+    }
+
+    async fn database(&self) -> Answer<Db> {
+        let opened = Db::open(&self.home.database()).await;
+        opened.map_err(Stop::failed)
     }
 
     /// Asks for the agent of each place, shows the lines, and writes them.
     pub(super) async fn assign(&mut self, seen: Vec<Seen>) -> Answer<()> {
-        let mut changes = Vec::new();
-        for Seen { place, label } in seen {
-            let question = format!("Who answers in {label}?");
-            if let Some(agent) = self.choose_agent(&question, changes.len()).await? {
-                changes.push(Change::Binding { place, agent });
+        loop {
+            let changes = self.choose_agents(&seen).await?;
+            if changes.is_empty() {
+                let has_places = self.facts()?.has_places();
+                self.asker.say(texts::no_places(has_places));
+                return Ok(());
             }
-        }
-        if changes.is_empty() {
-            self.asker.say(NO_PLACES);
-            return Ok(());
-        }
-        let lines: Vec<String> = changes.iter().map(Change::lines).collect();
-        self.asker.say(&lines.join("\n"));
-        match self
-            .asker
-            .confirm("Write these lines to config.toml?", true)?
-        {
-            true => self.commit(changes, Vec::new()).await,
-            false => Ok(()),
+            let lines: Vec<String> = changes.iter().map(Change::lines).collect();
+            self.asker.say(&lines.join("\n"));
+            let question = "Write these lines to config.toml?";
+            if self.asker.confirm(question, true)? {
+                return self.commit(changes, Vec::new()).await;
+            }
+            if !self.asker.confirm(texts::CHOOSE_AGAIN, true)? {
+                self.asker.say(texts::NOTHING_WRITTEN);
+                return Ok(());
+            }
         }
     }
 
-    /// One of the agents, or a new one. None leaves the place alone.
+    async fn choose_agents(&mut self, seen: &[Seen]) -> Answer<Vec<Change>> {
+        let config = self.facts()?.config;
+        let now = self.answering_now(&config, seen).await?;
+        let mut changes = Vec::new();
+        for seen in seen {
+            let offer = Offer::of(&config, seen, &now);
+            if let Some(agent) = self.choose_agent(&seen.label, &offer).await? {
+                let place = seen.place.clone();
+                changes.push(Change::Binding { place, agent });
+            }
+        }
+        Ok(changes)
+    }
+
+    /// The agents that a rule or a command gave to places.
+    async fn answering_now(&self, config: &Config, seen: &[Seen]) -> Answer<Vec<Holding>> {
+        if !self.home.database().exists() {
+            return Ok(Vec::new());
+        }
+        let db = self.database().await?;
+        let (table, _) = Table::build(config);
+        let house = House::load(&db, Arc::new(config.clone()), Arc::new(table));
+        let house = house.await.map_err(Stop::failed)?;
+        let places: Vec<SessionKey> = seen.iter().map(|seen| seen.place.clone()).collect();
+        let read = move |connection: &Connection| {
+            let mut now = Vec::new();
+            for place in places {
+                let id = sessions::of(connection, &place)?.map(|row| row.id);
+                let holder = house.holder_at(connection, &place, id)?;
+                let is_given = holder.is_sure && holder.by != DecidedBy::Default;
+                if is_given && holder.silence.is_none() {
+                    now.push((place, holder.agent));
+                }
+            }
+            Ok(now)
+        };
+        db.read(read).await.map_err(Stop::failed)
+    }
+
+    /// The chosen agent of a place, existing or new. None leaves the place alone.
     pub(super) async fn choose_agent(
         &mut self,
-        question: &str,
-        default: usize,
+        label: &str,
+        offer: &Offer,
     ) -> Answer<Option<AgentId>> {
         let agents = self.facts()?.config.agents;
+        let offered = agents.iter().position(|agent| agent.id == offer.agent);
         let mut options: Vec<String> = agents.iter().map(agent_label).collect();
+        let mut leave = "nobody: leave it as it is";
+        if offer.answers_now {
+            leave = "leave it as it is";
+            let own = offered.and_then(|at| options.get_mut(at));
+            if let Some(label) = own {
+                label.push_str(" (answers there now)");
+            }
+        }
         options.push("a new agent".to_owned());
-        options.push("nobody: leave it as it is".to_owned());
-        let chosen = self.asker.choose(
-            question,
-            &options,
-            default.min(agents.len().saturating_sub(1)),
-        )?;
+        options.push(leave.to_owned());
+        let question = format!("Who answers in {label}?");
+        let chosen = self
+            .asker
+            .choose(&question, &options, offered.unwrap_or(0))?;
         match agents.get(chosen) {
             Some(agent) => Ok(Some(agent.id.clone())),
-            None if chosen == agents.len() => self.new_agent().await,
+            None if chosen == agents.len() => {
+                let made = self.new_agent().await?;
+                if made.is_none() {
+                    self.asker.say(&texts::no_agent_made(label));
+                }
+                Ok(made)
+            }
             None => Ok(None),
         }
     }
+}
+
+/// A place with the agent that answers there.
+type Holding = (SessionKey, AgentId);
+
+/// The agent that Enter takes.
+pub(super) struct Offer {
+    pub(super) agent: AgentId,
+    pub(super) answers_now: bool,
+}
+
+impl Offer {
+    /// The agent of the place, else the agent of a topic with the same name elsewhere, else the
+    /// default agent.
+    fn of(config: &Config, seen: &Seen, now: &[Holding]) -> Self {
+        let holding = now.iter().find(|(place, _)| *place == seen.place);
+        let agent = holding.map(|(_, agent)| agent.clone());
+        let namesake = || namesake(config, seen.name.as_deref()?);
+        Offer {
+            answers_now: agent.is_some(),
+            agent: agent
+                .or_else(namesake)
+                .unwrap_or_else(|| config.default_agent.clone()),
+        }
+    }
+}
+
+/// The agent of a topic of the terminal or the web chat with this name, or the agent of this name.
+fn namesake(config: &Config, name: &str) -> Option<AgentId> {
+    let wanted = name.trim().to_lowercase();
+    let mut bindings = config.bindings.iter();
+    let bound = bindings.find(|binding| match binding.pattern.value.parse() {
+        Ok(
+            SessionKey::Local {
+                topic: Some(topic), ..
+            }
+            | SessionKey::Web {
+                topic: Some(topic), ..
+            },
+        ) => topic.as_str().to_lowercase() == wanted,
+        _ => false,
+    });
+    let bound = bound.map(|binding| binding.agent.value.clone());
+    let mut agents = config.agents.iter();
+    let is_called = |agent: &&AgentSpec| {
+        agent.id.as_str() == wanted || shown_name(agent).to_lowercase() == wanted
+    };
+    bound.or_else(|| Some(agents.find(is_called)?.id.clone()))
+}
+
+/// Whether a row only keeps the name of the group around topics or threads.
+fn is_title(row: &Used) -> bool {
+    row.active_at.is_none()
+        && row.name.is_some()
+        && row.key.is_shared()
+        && row.key.whole_group().is_none()
 }
 
 pub(super) fn agent_label(agent: &AgentSpec) -> String {
@@ -165,14 +290,33 @@ fn is_bound(config: &Config, place: &SessionKey) -> bool {
         .any(|binding| binding.pattern.value == key)
 }
 
-fn label(seen: &Sighting) -> String {
-    let title = seen.title.as_deref().map(printable_line);
-    let topic = seen.topic.as_deref().map(printable_line);
-    match (title, topic) {
-        (Some(title), Some(topic)) => format!("{topic}, in {title} ({})", seen.place),
-        (Some(title), None) => format!("{title} ({})", seen.place),
-        _ => seen.place.to_string(),
+impl Seen {
+    /// `group` is the name of the group around a topic.
+    fn new(place: SessionKey, name: Option<String>, group: Option<String>) -> Self {
+        let is_general =
+            matches!(&place, SessionKey::TelegramTopic { topic, .. } if *topic == TopicId::GENERAL);
+        let name = name.or_else(|| is_general.then(|| "General".to_owned()));
+        let name = name.map(|name| printable_line(&name));
+        let group = group.map(|group| printable_line(&group));
+        let label = match (&name, group) {
+            (Some(name), Some(group)) => format!("{name}, in {group} ({place})"),
+            (Some(name), None) => format!("{name} ({place})"),
+            (None, Some(group)) => format!("a topic of {group} ({place})"),
+            (None, None) => place.to_string(),
+        };
+        Seen { place, name, label }
+    }
+
+    fn of(sighting: Sighting) -> Self {
+        let Sighting {
+            place,
+            title,
+            topic,
+            ..
+        } = sighting;
+        match place.whole_group() {
+            Some(_) => Seen::new(place, topic, title),
+            None => Seen::new(place, title, None),
+        }
     }
 }
-
-const NO_PLACES: &str = "No place has an agent yet. In a group, an owner writes `/bind rose` to give the topic to Rose, or runs `parlor setup --add places`.";

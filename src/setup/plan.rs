@@ -24,7 +24,7 @@ impl Keeper {
     }
 }
 
-/// One change of the home.
+/// A change of the home.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(crate) enum Change {
@@ -32,7 +32,7 @@ pub(crate) enum Change {
     Home {
         folder: String,
     },
-    /// The model of all agents without one of their own.
+    /// The model of all agents without a model of their own.
     Model {
         model: String,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,11 +66,11 @@ pub(crate) enum Change {
         place: SessionKey,
         agent: AgentId,
     },
-    /// A place goes back to what the rest of the config says.
+    /// A place goes back to the other rules of the config.
     Unbinding {
         place: SessionKey,
     },
-    /// The agent is put aside, with everything that is its own.
+    /// The agent is put aside, with all its files and rows.
     Removal {
         agent: AgentId,
     },
@@ -79,6 +79,26 @@ pub(crate) enum Change {
         unit: String,
         commands: Vec<String>,
     },
+    /// Variables of this shell, for the service.
+    Environment {
+        file: String,
+        names: Vec<String>,
+    },
+    /// Agents of another system.
+    Import {
+        system: &'static str,
+        folder: String,
+    },
+}
+
+impl Change {
+    /// Whether the change is made elsewhere than in the config.
+    pub(super) fn is_outside(&self) -> bool {
+        matches!(
+            self,
+            Change::Service { .. } | Change::Environment { .. } | Change::Import { .. }
+        )
+    }
 }
 
 /// A section `[providers.<name>]`.
@@ -132,11 +152,14 @@ impl Change {
             Change::Binding { place, agent } => edit::bind(text, &place.to_string(), agent),
             Change::Unbinding { place } => edit::unbind(text, &place.to_string()),
             Change::Removal { agent } => Ok(edit::take_out_agent(text, agent)?.text),
-            Change::Home { .. } | Change::Service { .. } => Ok(text.to_owned()),
+            Change::Home { .. }
+            | Change::Service { .. }
+            | Change::Environment { .. }
+            | Change::Import { .. } => Ok(text.to_owned()),
         }
     }
 
-    /// The lines of config.toml, for the person who is asked.
+    /// The lines of config.toml, for the person's consent.
     pub(crate) fn lines(&self) -> String {
         match self {
             Change::Model { model, provider } => {
@@ -163,7 +186,9 @@ impl Change {
             | Change::Unbinding { .. }
             | Change::Removal { .. }
             | Change::Home { .. }
-            | Change::Service { .. } => String::new(),
+            | Change::Service { .. }
+            | Change::Environment { .. }
+            | Change::Import { .. } => String::new(),
         }
     }
 }
@@ -184,7 +209,7 @@ fn platform_keys(token: &Keeper, api_url: &Option<String>) -> Vec<(&'static str,
         .collect()
 }
 
-/// As a string of TOML.
+/// The text as a string of TOML.
 fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }

@@ -35,7 +35,7 @@ impl Stop {
     }
 }
 
-/// Nobody is there: every answer is the default, and lines go to `tell`.
+/// A setup without a person: every answer is the default, and lines go to `tell`.
 pub(crate) struct Nobody<F: FnMut(&str)> {
     pub(crate) tell: F,
 }

@@ -8,8 +8,9 @@ use tokio::process::Command;
 use super::plan::Change;
 use super::questions::{Answer, Stop};
 use super::{Setup, texts};
+use crate::config::ENVIRONMENT_FILE;
 
-/// Who keeps the gateway running.
+/// The service manager for the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServiceWish {
     User,
@@ -76,10 +77,10 @@ impl Setup<'_> {
         };
         let is_there = std::fs::read_to_string(&path).is_ok_and(|old| old == unit);
         if self.is_planning() {
-            return match is_there {
-                true => Ok(()),
-                false => self.commit(vec![change], Vec::new()).await,
-            };
+            if !is_there {
+                self.commit(vec![change], Vec::new()).await?;
+            }
+            return self.environment().await;
         }
         if is_there {
             self.asker
@@ -93,7 +94,7 @@ impl Setup<'_> {
             write_unit(&path, &unit)?;
             self.commit(vec![change], Vec::new()).await?;
         }
-        self.warn_of_variables(&home)?;
+        self.environment().await?;
         for words in &commands {
             if let Err(problem) = run(words).await {
                 self.asker
@@ -103,19 +104,6 @@ impl Setup<'_> {
         }
         let state = state(manager).await;
         self.asker.say(&format!("The service is {state}."));
-        Ok(())
-    }
-
-    /// A service has no variables of this shell.
-    fn warn_of_variables(&mut self, home: &Path) -> Answer<()> {
-        let names = variables(&self.facts()?.text);
-        if !names.is_empty() {
-            self.asker.say(&format!(
-                "The service does not see the environment of this shell. Write {} as NAME=value lines into {}, and run `chmod 600` on it.",
-                names.join(", "),
-                home.join("environment").display()
-            ));
-        }
         Ok(())
     }
 }
@@ -143,11 +131,12 @@ fn unit(manager: ServiceWish, program: &Path, home: &Path) -> String {
         ServiceWish::User | ServiceWish::None => "default.target",
     };
     // A file of variables is named without quotes.
-    let variables = home.display().to_string().replace('%', "%%");
+    let variables = home.join(ENVIRONMENT_FILE);
+    let variables = variables.display().to_string().replace('%', "%%");
     let (program, home) = (escaped(program), escaped(home));
     format!(
         "[Unit]\nDescription=Parlor\nAfter=network-online.target\nWants=network-online.target\n\n\
-         [Service]\nEnvironment=\"PARLOR_HOME={home}\"\nEnvironmentFile=-{variables}/environment\n\
+         [Service]\nEnvironment=\"PARLOR_HOME={home}\"\nEnvironmentFile=-{variables}\n\
          ExecStart=\"{program}\" run\nExecReload=\"{program}\" reload\nRestart=on-failure\nTimeoutStopSec=30\n\n\
          [Install]\nWantedBy={wanted_by}\n"
     )
@@ -170,13 +159,13 @@ fn commands(manager: ServiceWish) -> Vec<Vec<&'static str>> {
         ServiceWish::User | ServiceWish::None => vec![
             vec!["systemctl", "--user", "daemon-reload"],
             vec!["systemctl", "--user", "enable", "--now", "parlor"],
-            // Without it, the service ends with the last login.
+            // Without lingering, the service ends with the last login.
             vec!["loginctl", "enable-linger"],
         ],
     }
 }
 
-/// Whether systemd can be asked to keep something running.
+/// Whether systemd can be asked to keep a service running.
 async fn answers(manager: ServiceWish) -> bool {
     let words: &[&str] = match manager {
         ServiceWish::System => &["systemctl", "show-environment"],
@@ -219,27 +208,6 @@ fn write_unit(path: &Path, unit: &str) -> Answer<()> {
     written.map_err(|error| Stop::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Environment variables that the config names.
-fn variables(text: &str) -> Vec<String> {
-    let table = text.parse::<toml::Table>().unwrap_or_default();
-    let mut names = Vec::new();
-    collect(&toml::Value::Table(table), &mut names);
-    names.sort();
-    names
-}
-
-fn collect(value: &toml::Value, names: &mut Vec<String>) {
-    let toml::Value::Table(table) = value else {
-        return;
-    };
-    for (key, value) in table {
-        match value.as_str() {
-            Some(name) if key == "env" => names.push(name.to_owned()),
-            _ => collect(value, names),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,11 +236,5 @@ mod tests {
         [Install]
         WantedBy=default.target
         "#);
-    }
-
-    #[test]
-    fn variables_of_the_config_are_found() {
-        let text = "[telegram]\ntoken = { env = \"A\" }\n[providers.x]\napi_key = { env = \"B\" }\n[discord]\ntoken = { file = \"c\" }\n";
-        assert_eq!(variables(text), ["A", "B"]);
     }
 }

@@ -14,7 +14,7 @@ use crate::domain::{PersonId, Platform};
 
 /// Telegram's own server.
 const API: &str = "https://api.telegram.org";
-/// Telegram slows down programs that ask the same again and again.
+/// Telegram slows down programs with many repeated questions.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// Keys are looked for so often while Telegram is waited for.
 const KEYS: Duration = Duration::from_millis(100);
@@ -23,17 +23,19 @@ const KEYS: Duration = Duration::from_millis(100);
 pub(super) struct Token {
     pub(super) keeper: Keeper,
     pub(super) secret: Secret,
-    /// To be written, because it was pasted.
+    /// A pasted token, to be written.
     pub(super) paste: Option<NewSecret>,
 }
 
-/// A platform's token, as people are asked for it.
+/// A platform's token, and the question for the token.
 pub(super) struct TokenQuestion {
     pub(super) platform: Platform,
     pub(super) title: &'static str,
-    /// The variable that its users keep the token in.
+    /// The usual variable of the token.
     pub(super) variable: &'static str,
     pub(super) help: &'static str,
+    /// What is wrong with the form of a pasted token.
+    pub(super) look: fn(&str) -> Option<&'static str>,
 }
 
 impl Setup<'_> {
@@ -51,7 +53,7 @@ impl Setup<'_> {
         self.owners(&config).await
     }
 
-    /// A bot of the config, as Telegram knows it today.
+    /// Shows a bot of the config, as Telegram knows it today.
     async fn say_connected(&mut self, config: &Config) {
         let Some(survey) = survey_of(config).filter(|_| !self.is_planning()) else {
             return;
@@ -73,6 +75,7 @@ impl Setup<'_> {
             title: "Telegram",
             variable: "TELEGRAM_BOT_TOKEN",
             help: "In Telegram, write /newbot to @BotFather (https://t.me/BotFather). It gives you a token.",
+            look: oddity,
         };
         let mut wish = self.wishes.telegram.clone();
         loop {
@@ -101,6 +104,7 @@ impl Setup<'_> {
             title,
             variable,
             help,
+            look,
         } = question;
         if let Some(keeper) = wish.token.clone() {
             let secret = match self.secret(&keeper) {
@@ -132,14 +136,17 @@ impl Setup<'_> {
         self.asker.say(help);
         let asked =
             format!("Its token, pasted (it is not shown; Enter alone goes on without {title}):");
-        let pasted = self.asker.secret(&asked)?;
-        if pasted.trim().is_empty() {
-            return Ok(None);
-        }
-        let (path, secret) = (
-            format!("secrets/{platform}"),
-            Secret::new(pasted.trim().to_owned()),
-        );
+        let pasted = loop {
+            let pasted = self.asker.secret(&asked)?.trim().to_owned();
+            if pasted.is_empty() {
+                return Ok(None);
+            }
+            match look(&pasted) {
+                Some(problem) => self.asker.say(problem),
+                None => break pasted,
+            }
+        };
+        let (path, secret) = (format!("secrets/{platform}"), Secret::new(pasted));
         Ok(Some(Token {
             keeper: Keeper::File(path.clone()),
             secret: secret.clone(),
@@ -162,7 +169,7 @@ impl Setup<'_> {
             .await
     }
 
-    /// Asks Telegram about the bot, and the person whether it is the right one.
+    /// Asks Telegram about the bot, and the person for a confirmation of the bot.
     async fn is_right_bot(&mut self, token: &Token, wish: &PlatformWish) -> Answer<bool> {
         let api_url = wish.api_url.as_deref().unwrap_or(API);
         let survey = Survey::new(api_url, token.secret.clone(), None);
@@ -200,7 +207,7 @@ impl Setup<'_> {
         }
     }
 
-    /// Owners by flag, or the person who writes now.
+    /// Owners by flag, or the person who writes to the bot now.
     async fn owners(&mut self, config: &Config) -> Answer<()> {
         if !self.wishes.owners.is_empty() {
             let owners = self.wishes.owners.iter().cloned();
@@ -226,7 +233,7 @@ impl Setup<'_> {
             self.asker.say(NO_OWNER);
             return Ok(());
         }
-        // From here on keys are read one by one.
+        // Keys are read singly from here on, so that Enter ends the watch.
         self.asker.pressed()?;
         self.asker.say(&texts::write_to(&account.username));
         self.owner_who_writes(survey).await
@@ -260,7 +267,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// What waits for the bot, looked at again and again. None once Enter was pressed.
+    /// The updates that wait for the bot, looked at again and again. None once Enter was pressed.
     pub(super) async fn watch(&mut self, watch: &mut Watch) -> Answer<Option<Vec<Sighting>>> {
         loop {
             let Watch {
@@ -301,10 +308,10 @@ impl Setup<'_> {
     }
 }
 
-/// Looks at a bot, one after the other.
+/// Looks at a bot, again and again.
 pub(super) struct Watch {
     survey: Survey,
-    /// A problem that the person knows of.
+    /// A problem known to the person.
     told: Option<SurveyError>,
     has_looked: bool,
 }
@@ -319,13 +326,24 @@ impl Watch {
     }
 }
 
-/// A look at the bot of the config. None without a bot that polls, or without its token.
+/// A look at the bot of the config. None without a polling bot, or without its token.
 pub(super) fn survey_of(config: &Config) -> Option<Survey> {
     let telegram = config.telegram.as_ref()?;
     let polls = matches!(telegram.transport, Transport::Polling);
     let token = telegram.platform.token.clone();
     (polls && !token.expose().is_empty())
         .then(|| Survey::new(&telegram.platform.api_url, token, telegram.proxy.clone()))
+}
+
+/// `123456789:AA…` is the number of the bot, a colon, and the secret.
+fn oddity(token: &str) -> Option<&'static str> {
+    match token.split_once(':') {
+        None => Some("A token looks like 123456789:AA…; this has no colon."),
+        Some((number, _)) if !number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some("A token looks like 123456789:AA…; this does not begin with a number.")
+        }
+        Some(_) => None,
+    }
 }
 
 fn unreadable(keeper: &Keeper) -> String {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::channels::telegram::Account;
 use crate::config::Config;
+use crate::moving::{Glance, Report, State};
 
 pub(super) fn welcome(home: &Path, is_new: bool) -> String {
     let home = home.display();
@@ -15,13 +16,64 @@ pub(super) fn welcome(home: &Path, is_new: bool) -> String {
     }
 }
 
+pub(super) fn looking(folder: &Path) -> String {
+    format!("Looking at {} …", folder.display())
+}
+
+/// `~/.openclaw (OpenClaw): 3 agents, 5 topics, 812 conversations`.
+pub(super) fn installation(system: &str, folder: &Path, has: Glance) -> String {
+    let places = match has.topics == has.places {
+        true => some(has.places, "topic"),
+        false => some(has.places, "place"),
+    };
+    let parts = [
+        some(has.agents, "agent"),
+        places,
+        some(has.conversations, "conversation"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("{} ({system}): {}", folder.display(), parts.join(", "))
+}
+
+fn some(count: usize, one: &str) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {one}s")),
+    }
+}
+
+pub(super) const BRING: &str = "Bring them? You see the plan first.";
+
+pub(super) const WITH_SECRETS: &str = "Bring its tokens and keys too, into secrets/?";
+pub(super) const DECLINED: &str =
+    "Left where they are. `parlor setup --add import` brings them later.";
+pub(super) const ALL_HERE: &str = "\nEverything that can be carried is here.";
+pub(super) const NOT_ALL_CARRIED: &str =
+    "not everything could be carried; `parlor setup --add import` tries it once more";
+pub(super) const IMPORT_BY_FLAGS: &str =
+    "an import is asked for in a terminal; --import and --import-from name it by flags";
+pub(super) const AGENTS_BY_FLAGS: &str = "new agents are asked for in a terminal; --agent, --personality and --skills name them by flags";
+
+pub(super) fn carried(report: &Report) -> String {
+    let done = report.count(State::Done);
+    format!(
+        "{done} {} carried. `parlor agent list` shows the agents.",
+        if done == 1 {
+            "thing was"
+        } else {
+            "things were"
+        }
+    )
+}
+
 pub(super) const ONE: &str = "\n1. The model";
 pub(super) const TWO_TELEGRAM: &str = "\n2. Telegram";
 pub(super) const TWO_DISCORD: &str = "\n2. Discord";
 pub(super) const THREE: &str = "\n3. Places";
 pub(super) const FOUR: &str = "\n4. Keep it running";
 
-pub(super) const DEMO: &str = "demo, the built-in stand-in: needs no key, and only echoes";
+pub(super) const DEMO: &str = "demo, built in: needs no key, and only echoes";
 pub(super) const OTHER_MODEL: &str = "another server, or a key to paste";
 pub(super) const HELLO: &str =
     "Say hello to the person who has just set you up, in one short sentence.";
@@ -46,7 +98,7 @@ pub(super) fn account(account: &Account) -> String {
 }
 
 pub(super) fn webhook(url: &str) -> String {
-    // The rest of an address may have a secret in it.
+    // The rest of an address may hold a secret.
     let host = url.split('/').nth(2).unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
     format!(
@@ -67,6 +119,24 @@ pub(super) fn add_to_group(username: &str) -> String {
     format!(
         "Add @{username} to a group with topics, and write \"@{username} hello\" in each topic that an agent shall have. They appear here; press Enter when all are here."
     )
+}
+
+pub(super) const CHOOSE_AGAIN: &str = "Nothing was written. Choose again?";
+pub(super) const NOTHING_WRITTEN: &str =
+    "All places stay as they are. `parlor setup --add places` asks again.";
+
+pub(super) fn no_agent_made(place: &str) -> String {
+    format!("No agent was made, so {place} stays as it is.")
+}
+
+/// No place was given to an agent in this run.
+pub(super) fn no_places(others_have: bool) -> &'static str {
+    match others_have {
+        true => "No further place has an agent now.",
+        false => {
+            "No place has an agent yet. In a group, an owner writes `/bind rose` to give the topic to Rose, or runs `parlor setup --add places`."
+        }
+    }
 }
 
 pub(super) fn gateway_listens(username: &str) -> String {

@@ -1,5 +1,5 @@
 //! Writes the changes of a confirmed step: files, secrets, config.toml, and a line of the audit for
-//! each. A change that is there already is not written again.
+//! each. A change made before is not written again.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -14,6 +14,7 @@ use crate::config::{self, Secret, Secrets, Source, store};
 use crate::home::{Home, check};
 use crate::operations;
 use crate::records::audit::{self, Action};
+use crate::records::declined;
 use crate::storage::Db;
 use crate::tenants::{self, Adding, Site};
 
@@ -110,7 +111,8 @@ fn told(error: tenants::TenantError) -> Stop {
     }
 }
 
-async fn site(home: &Home) -> Answer<Site> {
+/// Where agents are added, removed and brought to.
+pub(super) async fn site(home: &Home) -> Answer<Site> {
     Ok(Site {
         home: home.path().to_owned(),
         db: Db::open(&home.database()).await.map_err(Stop::failed)?,
@@ -145,30 +147,43 @@ fn entry_of(change: &Change) -> Option<audit::Change<'_>> {
     })
 }
 
-/// Writes a file for its owner alone. The same secret is not written again.
+/// Remembers declined offers.
+pub(super) async fn decline(home: &Home, offers: Vec<String>) -> Answer<()> {
+    let db = site(home).await?.db;
+    let noted = db.write(move |tx| {
+        let mut offers = offers.iter();
+        offers.try_for_each(|what| declined::decline(tx, what, now_ms()))
+    });
+    noted.await.map_err(Stop::failed)
+}
+
+/// Writes a secret's file, unless the file has the secret already.
 fn keep(home: &Path, new: &NewSecret) -> Answer<()> {
     let path = home.join(&new.path);
     if fs::read_to_string(&path).is_ok_and(|old| old.trim() == new.secret.expose()) {
         return Ok(());
     }
-    let write = || {
-        let folder = path.parent().unwrap_or(home);
+    let text = format!("{}\n", new.secret.expose());
+    private_file(&path, text.as_bytes())
+        .map_err(|error| Stop::Failed(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Writes a file for its owner alone, whole or not at all.
+pub(super) fn private_file(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(folder)?;
-        let beside = path.with_extension("new");
-        // A file that is there already would keep its mode.
-        drop(fs::remove_file(&beside));
-        let mut file = OpenOptions::new();
-        let mut file = file
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&beside)?;
-        file.write_all(format!("{}\n", new.secret.expose()).as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, &path)
-    };
-    write().map_err(|error: std::io::Error| {
-        Stop::Failed(format!("cannot write {}: {error}", path.display()))
-    })
+    }
+    let beside = path.with_extension("new");
+    // An existing file would keep its mode.
+    drop(fs::remove_file(&beside));
+    let mut file = OpenOptions::new();
+    let mut file = file
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)
 }

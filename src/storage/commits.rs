@@ -10,25 +10,27 @@ use rusqlite::Connection;
 
 /// Counts this transaction.
 pub(super) fn count(transaction: &Connection) -> rusqlite::Result<()> {
-    let mut statement = transaction.prepare_cached("PRAGMA application_id")?;
-    let count = Count(
-        statement
-            .query_row([], |row| row.get::<_, i32>(0))?
-            .cast_unsigned(),
-    );
+    let count = Count::read(transaction)?;
     transaction.pragma_update(None, "application_id", count.next().0.cast_signed())
 }
 
 /// The number of commits of a database, from a random number on: two databases hardly ever have the
 /// same count. Zero stands for a database without a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Count(pub(super) u32);
+pub(crate) struct Count(pub(super) u32);
 
 /// Counts go round, without the zero.
 const ROUND: u64 = u32::MAX as u64;
 
 impl Count {
     pub(super) const NONE: Count = Count(0);
+
+    /// The count of the last commit that the connection sees.
+    pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Self> {
+        let mut statement = connection.prepare_cached("PRAGMA application_id")?;
+        let count: i32 = statement.query_row([], |row| row.get(0))?;
+        Ok(Count(count.cast_unsigned()))
+    }
 
     fn next(self) -> Count {
         match self {

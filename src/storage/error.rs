@@ -103,6 +103,14 @@ impl StoreError {
         }
     }
 
+    /// Whether the disk or its file system takes nothing, whatever is to be stored.
+    pub(super) fn is_of_the_disk(&self) -> bool {
+        matches!(
+            self,
+            StoreError::Full | StoreError::ReadOnly | StoreError::Disk(_)
+        )
+    }
+
     /// Whether the same work would fail again in the same way.
     pub(crate) fn is_permanent(&self) -> bool {
         self.remedy() != Remedy::Wait

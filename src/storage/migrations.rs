@@ -66,7 +66,7 @@ pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<Migrated, 
 fn migrate(connection: &mut Connection, steps: &[Step]) -> Result<Migrated, MigrationError> {
     let known = newest(steps);
     // Without a lock, because a verb may look at a home whose gateway is writing.
-    if user_version(connection)? == known {
+    if user_version(connection)? == known && has_places(connection)? {
         return Ok(Migrated::Nothing);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -36,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::Backoff;
 use writer::Place;
 
+pub(crate) use commits::Count as CommitCount;
 pub(crate) use error::Remedy;
 pub use error::StoreError;
 pub(crate) use part::part;
@@ -44,6 +45,7 @@ pub use remembered::Remembered;
 pub use rescue::{Harmed, Saved};
 pub(crate) use scrub::Scrub;
 pub use stamp::begin_anew;
+pub(crate) use stamp::check as check_presence;
 pub use watch::Harm;
 
 /// The losses a commit must survive before its caller goes on.
@@ -150,6 +152,11 @@ impl Db {
     /// Returns when the files were taken away or overwritten. From then on nothing can be stored.
     pub async fn harmed(&self) -> StoreError {
         self.writer.harmed().await
+    }
+
+    /// The failure of the latest commit, where the disk takes nothing for a while.
+    pub(crate) fn trouble(&self) -> Option<StoreError> {
+        self.writer.trouble()
     }
 
     pub fn is_harmed(&self) -> bool {

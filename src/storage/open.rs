@@ -27,8 +27,12 @@ pub(super) fn writable(path: &Path) -> Result<(Connection, Watch), StoreError> {
     if !wal::fits(&file, path).map_err(disk)? {
         return Err(StoreError::OtherLog(path.to_owned()));
     }
+    if !wal::is_whole(&file, path).map_err(disk)? {
+        return Err(StoreError::Corrupt(path.to_owned()));
+    }
     let mut connection = prepare(path).map_err(|error| StoreError::at(path, &error))?;
     migrate(&mut connection, path)?;
+    fold_when_closed(&connection, true).map_err(|error| StoreError::at(path, &error))?;
     stamp::leave(path);
     Ok((connection, Watch::new(path, file).map_err(disk)?))
 }
@@ -50,12 +54,21 @@ pub(super) fn prepare(path: &Path) -> rusqlite::Result<Connection> {
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
+    fold_when_closed(&connection, false)?;
     settle(&connection)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "foreign_keys", "on")?;
     // Words that people had deleted are not to be found in the file.
     connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     Ok(connection)
+}
+
+/// Whether closing the connection moves the log into the file. A file that turns out to be damaged
+/// while it is opened stays as it is, with its log: both may still be saved.
+pub(super) fn fold_when_closed(connection: &Connection, folds: bool) -> rusqlite::Result<()> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !folds)
+        .map(drop)
 }
 
 /// Settings of every connection.

@@ -19,6 +19,8 @@ pub(crate) struct Patience {
     who: &'static str,
     backoff: Backoff,
     permanent: u32,
+    /// Failures that pass by themselves.
+    passing: u32,
 }
 
 /// The way on after a failure.
@@ -29,6 +31,11 @@ pub(crate) enum Next {
     Hopeless,
     /// The process stops first. The next start finds the open rows.
     Stopping,
+}
+
+/// A store that fails for long is told ever more seldom, and never forgotten.
+fn is_told(failures: u32) -> bool {
+    failures.is_power_of_two() || failures.is_multiple_of(256)
 }
 
 impl Patience {
@@ -43,6 +50,7 @@ impl Patience {
             who,
             backoff,
             permanent: 0,
+            passing: 0,
         }
     }
 
@@ -57,7 +65,10 @@ impl Patience {
             tracing::warn!("{who} is tried once more: {error}");
             SOON
         } else {
-            tracing::error!("{who} waits for the store: {error}");
+            self.passing += 1;
+            if is_told(self.passing) {
+                tracing::error!("{who} waits for the store: {error}");
+            }
             self.backoff.next().at_most
         };
         tokio::select! {

@@ -26,7 +26,7 @@ pub(super) fn leave(database: &Path) {
 }
 
 /// Fails when the database is missing although there has been a database.
-pub(super) fn check(database: &Path) -> Result<(), StoreError> {
+pub(crate) fn check(database: &Path) -> Result<(), StoreError> {
     let found = length(database);
     if found.is_some_and(|bytes| bytes > 0) {
         return Ok(());

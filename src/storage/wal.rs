@@ -4,6 +4,7 @@
 //! SQLite takes any log with the right name: beside an older copy of the database, pages of both
 //! are mixed. The format is at <https://www.sqlite.org/fileformat2.html#walformat>.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::ops::RangeInclusive;
@@ -24,6 +25,8 @@ const MAGIC: u32 = 0x377f_0682;
 const PAGE_SIZES: RangeInclusive<usize> = 512..=65_536;
 /// The position of `application_id` in the database's header.
 const COUNT_AT: usize = 68;
+/// SQLite locks files at this byte, and keeps nothing on its page.
+const LOCK_AT: usize = 0x4000_0000;
 
 /// The log's path. For a database behind a link, the log is beside the target of the link.
 pub(super) fn beside(database: &Path) -> PathBuf {
@@ -44,21 +47,27 @@ pub(super) fn with_suffix(database: &Path, suffix: &str) -> PathBuf {
 
 /// Whether the log beside the database, if any, continues the present state of the database.
 pub(super) fn fits(file: &File, path: &Path) -> io::Result<bool> {
-    let mut fits = true;
+    fits_at_last(file, path, || std::thread::sleep(BETWEEN_LOOKS))
+}
+
+/// Only two equal looks count as a misfit. A running process may have begun its log anew in the middle
+/// of a look, and a process that ends cuts it off.
+fn fits_at_last(file: &File, path: &Path, mut pause: impl FnMut()) -> io::Result<bool> {
+    let mut misfit = None;
     for _ in 0..LOOKS {
-        let before = count_of(file)?;
-        fits = match counts(&beside(path))? {
-            Some(log) => log.go_on_from(before),
-            None => true,
+        let database = count_of(file)?;
+        let Some(counts) = read(&beside(path))?.and_then(|log| log.counts) else {
+            return Ok(true);
         };
-        // A running process may have begun its log anew meanwhile, from a later state than the
-        // state read above.
-        if fits || count_of(file)? == before {
+        if counts.go_on_from(database) {
+            return Ok(true);
+        }
+        if misfit.replace((database, counts)) == Some((database, counts)) {
             break;
         }
-        std::thread::sleep(BETWEEN_LOOKS);
+        pause();
     }
-    Ok(fits)
+    Ok(false)
 }
 
 /// The count in the file, without commits still in the log.
@@ -71,20 +80,48 @@ pub(super) fn count_of(file: &File) -> io::Result<Count> {
     }
 }
 
-/// The counts in a log; none without a log, or without a commit with a count.
-fn counts(log: &Path) -> io::Result<Option<Counts>> {
+/// Whether the file is as long as the log needs: every page is in one of the two. SQLite itself
+/// checks the length of a database without a log only, and takes missing pages for empty ones.
+///
+/// A page outside of both would be possible without `secure_delete`: SQLite does not write a page
+/// that was made and freed by the same transaction.
+pub(super) fn is_whole(file: &File, path: &Path) -> io::Result<bool> {
+    let Some(log) = read(&beside(path))? else {
+        return Ok(true);
+    };
+    // Looked at after the log, because a running process moves pages from the log to the file.
+    let bytes = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let in_file = u32::try_from(bytes / log.page_size).unwrap_or(u32::MAX);
+    let lock_page = u32::try_from(LOCK_AT / log.page_size + 1).unwrap_or(u32::MAX);
+    let is_kept = |page: u32| page == lock_page || log.pages.contains(&page);
+    Ok((in_file.saturating_add(1)..=log.database_pages).all(is_kept))
+}
+
+/// The commits in a log.
+struct Log {
+    page_size: usize,
+    /// None without a commit with a count.
+    counts: Option<Counts>,
+    /// Pages of the log's commits.
+    pages: BTreeSet<u32>,
+    /// The length of the database after the last commit.
+    database_pages: u32,
+}
+
+/// None without a log.
+fn read(log: &Path) -> io::Result<Option<Log>> {
     let file = match File::open(log) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
-    match read_counts(BufReader::new(file)) {
+    match read_commits(BufReader::new(file)) {
         // A log may end anywhere.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
-        counts => counts,
+        log => log,
     }
 }
 
-fn read_counts(mut log: impl Read) -> io::Result<Option<Counts>> {
+fn read_commits(mut log: impl Read) -> io::Result<Option<Log>> {
     let mut header = [0; LOG_HEADER];
     log.read_exact(&mut header)?;
     let page_size = word(&header, 8) as usize;
@@ -99,7 +136,13 @@ fn read_counts(mut log: impl Read) -> io::Result<Option<Counts>> {
     if !is_log {
         return Ok(None);
     }
-    let mut counts: Option<Counts> = None;
+    let mut commits = Log {
+        page_size,
+        counts: None,
+        pages: BTreeSet::new(),
+        database_pages: 0,
+    };
+    let mut open = Vec::new();
     let mut frame = vec![0; FRAME_HEADER + page_size];
     while log.read_exact(&mut frame).is_ok() {
         sum.add(&frame[..8]);
@@ -110,13 +153,19 @@ fn read_counts(mut log: impl Read) -> io::Result<Option<Counts>> {
         }
         if word(&frame, 0) == 1 {
             let last = count_in(&frame[FRAME_HEADER..]);
-            counts = Some(Counts {
-                first: counts.map_or(last, |counts| counts.first),
+            commits.counts = Some(Counts {
+                first: commits.counts.map_or(last, |counts| counts.first),
                 last,
             });
         }
+        open.push(word(&frame, 0));
+        // Only the last frame of a commit tells a length.
+        if word(&frame, 4) > 0 {
+            commits.pages.extend(open.drain(..));
+            commits.database_pages = word(&frame, 4);
+        }
     }
-    Ok(counts)
+    Ok(Some(commits))
 }
 
 /// The count in the header of a database, or in its first page.

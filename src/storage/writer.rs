@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::watch::Watch;
 use super::{Durability, StoreError, commits, rescue};
+use crate::fail_points;
 use crate::metrics::{self, StoreCall};
 
 /// Writes waiting in each queue. When full, callers wait their turn; none is dropped.
@@ -26,6 +27,8 @@ pub(super) struct Writer {
     urgent: mpsc::Sender<Box<dyn Job>>,
     /// Set once nothing can be stored any more.
     harmed: watch::Receiver<Option<StoreError>>,
+    /// Set while commits fail in a way that passes, such as on a full disk.
+    trouble: watch::Receiver<Option<StoreError>>,
 }
 
 /// The position of a write in the queue.
@@ -53,6 +56,7 @@ impl Writer {
             waiting: VecDeque::new(),
         };
         let (told, harmed) = watch::channel(None);
+        let (troubled, trouble) = watch::channel(None);
         let thread = thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || {
@@ -62,6 +66,7 @@ impl Writer {
                         durability: None,
                         files,
                         told,
+                        troubled,
                     },
                     line,
                 );
@@ -72,6 +77,7 @@ impl Writer {
                 jobs,
                 urgent,
                 harmed,
+                trouble,
             },
             thread,
         )
@@ -85,6 +91,10 @@ impl Writer {
             // The writer has ended without harm.
             Err(_) => std::future::pending().await,
         }
+    }
+
+    pub(super) fn trouble(&self) -> Option<StoreError> {
+        self.trouble.borrow().clone()
     }
 
     pub(super) fn is_harmed(&self) -> bool {
@@ -200,9 +210,40 @@ struct Committer {
     files: Watch,
     /// Tells all handles when nothing can be stored any more.
     told: watch::Sender<Option<StoreError>>,
+    /// Tells all handles while commits fail.
+    troubled: watch::Sender<Option<StoreError>>,
 }
 
 impl Committer {
+    /// Notes whether changes can be stored. A commit without a change needs no room on the disk, and
+    /// tells nothing.
+    fn note_trouble(
+        &self,
+        jobs: &[Box<dyn Job>],
+        committed: &Result<(), StoreError>,
+        has_stored: bool,
+    ) {
+        let own = jobs.iter().filter_map(|job| job.failure());
+        let mut failures = own.chain(committed.as_ref().err());
+        let lasting = failures.rfind(|error| error.is_of_the_disk());
+        match lasting {
+            Some(error) => {
+                self.troubled.send_if_modified(|trouble| {
+                    let is_new = trouble.as_ref() != Some(error);
+                    if is_new {
+                        *trouble = Some(error.clone());
+                    }
+                    is_new
+                });
+            }
+            None if has_stored && self.troubled.borrow().is_some() => {
+                tracing::info!("the store works again");
+                self.troubled.send_replace(None);
+            }
+            None => {}
+        }
+    }
+
     /// Fails once the files are found to be gone, because any further commit would be lost.
     fn unharmed(&mut self) -> Result<(), StoreError> {
         if self.told.borrow().is_none()
@@ -225,10 +266,13 @@ impl Committer {
             return;
         };
         let mut done = Vec::new();
+        let before = self.connection.total_changes();
         let committed = self
             .unharmed()
             .and_then(|()| self.set_durability(needed))
             .and_then(|()| self.commit(jobs, &mut done, is_wanted));
+        let has_stored = committed.is_ok() && self.connection.total_changes() != before;
+        self.note_trouble(&done, &committed, has_stored);
         if done.is_empty() {
             // No job was begun, and each of them would fail the same way.
             done.extend(jobs.drain(..));
@@ -273,7 +317,10 @@ impl Committer {
                 done.push(job);
                 return match outcome {
                     Outcome::Keep => finish(transaction, before),
-                    Outcome::Undo => Ok(transaction.rollback()?),
+                    Outcome::Undo => {
+                        fail_points::commits_nothing();
+                        Ok(transaction.rollback()?)
+                    }
                 };
             }
             let ran = run_alone(&transaction, job.as_mut());
@@ -291,10 +338,12 @@ impl Committer {
 
 /// A transaction without a changed row is not counted, so there is no page to write.
 fn finish(transaction: Transaction<'_>, changes_before: u64) -> Result<(), StoreError> {
-    if transaction.total_changes() != changes_before {
-        commits::count(&transaction)?;
+    if transaction.total_changes() == changes_before {
+        fail_points::commits_nothing();
+        return Ok(transaction.commit()?);
     }
-    Ok(transaction.commit()?)
+    commits::count(&transaction)?;
+    Ok(fail_points::commits(|| transaction.commit())?)
 }
 
 /// A savepoint keeps the failure of a job from undoing its neighbours. After some failures, such as
@@ -321,6 +370,8 @@ enum Outcome {
 trait Job: Send {
     fn durability(&self) -> Durability;
     fn run(&mut self, transaction: &Transaction<'_>) -> Outcome;
+    /// Why the job itself failed, if it did.
+    fn failure(&self) -> Option<&StoreError>;
     fn finish(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
@@ -356,6 +407,10 @@ where
         };
         self.result = Some(result);
         outcome
+    }
+
+    fn failure(&self) -> Option<&StoreError> {
+        self.result.as_ref()?.as_ref().err()
     }
 
     fn finish(self: Box<Self>, committed: Result<(), StoreError>) {

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use rusqlite::Transaction;
+use tokio::sync::oneshot;
+use tracing::Instrument;
 
 use super::{Arrived, Subagents, rows, texts};
 use crate::agents::Agent;
@@ -37,7 +39,7 @@ pub(crate) struct Asker<'a> {
 
 impl Asker<'_> {
     /// A result for the model. Names of places in it are people's words.
-    fn told(&self, text: String) -> Outcome {
+    pub(super) fn told(&self, text: String) -> Outcome {
         Outcome::say(text).finished(&self.agent.marks())
     }
 }
@@ -119,6 +121,17 @@ impl Subagents {
             }
             Some(Effect::AskPeer(ask)) => self.begin(asker, call, SubagentRequest::from(ask)).await,
             Some(Effect::SendMessage(message)) => self.send(asker, call, message).await,
+            Some(Effect::Schedule(wish)) => {
+                let carried = self.schedule(asker, call, wish).await;
+                match carried {
+                    Err(error) if !error.is_permanent() => Err(error),
+                    Err(error) => {
+                        let told = format!("Nothing was done: {}", not_read(&error));
+                        self.done(call, asker.told(told)).await
+                    }
+                    carried => carried,
+                }
+            }
         }
     }
 
@@ -129,7 +142,7 @@ impl Subagents {
     }
 
     /// Writes the result of a call and its effect in a single transaction.
-    async fn write<T: Send + 'static>(
+    pub(super) async fn write<T: Send + 'static>(
         &self,
         call: CallId,
         outcome: Outcome,
@@ -140,8 +153,17 @@ impl Subagents {
             let shared = shared.clone();
             move |tx: &Transaction<'_>| {
                 let (outcome, more) = shared.as_ref();
-                journal::ran(tx, call, &outcome.text, &outcome.effects, outcome.read)?;
-                more(tx, now_ms())
+                let (
+                    now,
+                    Outcome {
+                        text,
+                        effects,
+                        read,
+                        ..
+                    },
+                ) = (now_ms(), outcome);
+                journal::ran(tx, call, text, effects, *read, now)?;
+                more(tx, now)
             }
         };
         // After a power cut the result may be missing; then the model is told of an interrupted
@@ -173,11 +195,51 @@ impl Subagents {
                     .await;
             }
         };
-        let (shared, by) = (Arc::new(subagent), asker.agent.id.clone());
-        let accepted = match shared.then {
+        let shared = Arc::new(subagent);
+        self.begin_whole(call, shared.clone(), asker.agent.id.clone())
+            .await?;
+        Ok(match shared.then {
+            OnFinish::Wait => Carried::Waits {
+                run: shared.run.clone(),
+            },
+            then => Carried::Done(Outcome::say(begun(then))),
+        })
+    }
+
+    /// Writes a subagent and puts it into its lane, also if the turn that asked for it is stopped in
+    /// the middle: nobody else knows of the rows then. A subagent that its parent would have waited
+    /// for is stopped with its parent.
+    async fn begin_whole(
+        &self,
+        call: CallId,
+        subagent: Arc<Subagent>,
+        by: AgentId,
+    ) -> Result<(), StoreError> {
+        let (told, heard) = oneshot::channel();
+        let (own, guard) = (self.clone(), self.inner.work.token());
+        let beginning = async move {
+            let begun = own.write_and_launch(call, &subagent, &by).await;
+            let id = begun.as_ref().ok().copied().flatten();
+            if told.send(begun).is_err() && subagent.then == OnFinish::Wait {
+                own.stop(|running, _| Some(running) == id);
+            }
+            drop(guard);
+        };
+        self.inner.tasks.spawn(beginning.in_current_span());
+        heard.await.unwrap_or(Err(StoreError::Closed)).map(drop)
+    }
+
+    /// The inbox row of the subagent. None when the subagent is known already.
+    async fn write_and_launch(
+        &self,
+        call: CallId,
+        subagent: &Arc<Subagent>,
+        by: &AgentId,
+    ) -> Result<Option<i64>, StoreError> {
+        let accepted = match subagent.then {
             OnFinish::Wait => {
                 let write = || {
-                    let (subagent, by) = (shared.clone(), by.clone());
+                    let (subagent, by) = (subagent.clone(), by.clone());
                     move |tx: &Transaction<'_>| rows::begin(tx, &subagent, by.as_str(), now_ms())
                 };
                 self.inner
@@ -186,25 +248,21 @@ impl Subagents {
                     .await?
             }
             OnFinish::Announce | OnFinish::Report => {
-                let subagent = shared.clone();
-                let outcome = Outcome::say(begun(shared.then));
+                let (shared, by) = (subagent.clone(), by.clone());
+                let outcome = Outcome::say(begun(subagent.then));
                 self.write(call, outcome, move |tx, now| {
-                    rows::begin(tx, &subagent, by.as_str(), now)
+                    rows::begin(tx, &shared, by.as_str(), now)
                 })
                 .await?
                 .1
             }
         };
+        let id = accepted.as_ref().map(|accepted| accepted.id);
         if let Some(accepted) = accepted {
-            tracing::info!(agent.id = %asker.agent.id, run = %shared.run, session = %shared.session, "a subagent was begun");
-            self.launch(&shared, accepted, Arrived::Now);
+            tracing::info!(agent.id = %by, run = %subagent.run, session = %subagent.session, "a subagent was begun");
+            self.launch(subagent, accepted, Arrived::Now);
         }
-        Ok(match shared.then {
-            OnFinish::Wait => Carried::Waits {
-                run: shared.run.clone(),
-            },
-            then => Carried::Done(Outcome::say(begun(then))),
-        })
+        Ok(id)
     }
 
     async fn prepare(
@@ -226,8 +284,52 @@ impl Subagents {
         if let Err(refusal) = may_call(asker, &target.id) {
             return Ok(Err(refusal));
         }
+        let before = match self.room_for(asker, call, target, &wish).await? {
+            Ok(before) => before,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let run = Subagent::name_of(call);
+        let own = SessionKey::Child {
+            id: run.parse().expect("digits and hyphens are a name"),
+        };
+        let session = before
+            .filter(|_| wish.relation == Relation::Peer)
+            .unwrap_or(own);
+        Ok(Ok(Subagent {
+            run,
+            relation: wish.relation,
+            session,
+            agent: target.uid,
+            parent: accepted.inbound.origin.key.clone(),
+            parent_inbox_id: call.inbox_id,
+            parent_agent: agent.uid,
+            person: accepted.inbound.origin.person.clone(),
+            role: accepted.role.min(accepted.standing.with(&target.id)),
+            labels: read.labels,
+            addresses: read.addresses.within(&wish.task),
+            task: wish.task,
+            tools: wish.tools,
+            label: wish.label,
+            tags: wish.tags,
+            max_steps: *steps_left,
+            then: wish.then,
+            hop: 1,
+            trace: format!("inbox-{}", call.inbox_id),
+            started_at: now_ms(),
+        }))
+    }
+
+    /// The session of earlier messages to this agent, or why no subagent may begin now.
+    async fn room_for(
+        &self,
+        asker: &Asker<'_>,
+        call: CallId,
+        target: &Agent,
+        wish: &SubagentRequest,
+    ) -> Result<Result<Option<SessionKey>, String>, StoreError> {
+        let (accepted, agent) = (asker.accepted, asker.agent);
         let (place, from, to) = (accepted.inbound.origin.key.clone(), agent.uid, target.uid);
-        let people = &snapshot.config.access.people;
+        let people = &asker.snapshot.config.access.people;
         let (ids, role) = (
             people.ids_of(&accepted.inbound.origin.person).to_vec(),
             accepted.role,
@@ -258,35 +360,7 @@ impl Subagents {
                 "{MOST_PER_AGENT} of yours are under way. Wait until some are done."
             )));
         }
-        let run = Subagent::name_of(call);
-        let own = SessionKey::Child {
-            id: run.parse().expect("digits and hyphens are a name"),
-        };
-        let session = before
-            .filter(|_| wish.relation == Relation::Peer)
-            .unwrap_or(own);
-        Ok(Ok(Subagent {
-            run,
-            relation: wish.relation,
-            session,
-            agent: target.uid,
-            parent: accepted.inbound.origin.key.clone(),
-            parent_inbox_id: call.inbox_id,
-            parent_agent: agent.uid,
-            person: accepted.inbound.origin.person.clone(),
-            role: accepted.role.min(accepted.standing.with(&target.id)),
-            labels: read.labels,
-            addresses: read.addresses.within(&wish.task),
-            task: wish.task,
-            tools: wish.tools,
-            label: wish.label,
-            tags: wish.tags,
-            max_steps: *steps_left,
-            then: wish.then,
-            hop: 1,
-            trace: format!("inbox-{}", call.inbox_id),
-            started_at: now_ms(),
-        }))
+        Ok(Ok(before))
     }
 
     async fn send(

@@ -1,6 +1,6 @@
-//! Internal turns, without a person's message: turns of subagents, and reports of their end.
+//! Internal turns, without a person's message: turns of subagents, reports of their end, and jobs.
 
-use crate::domain::{AgentUid, Inbound, Internal};
+use crate::domain::{AgentUid, Inbound, Internal, JobRun};
 use crate::records::subagents::{self, SubagentRow};
 use crate::storage::{Db, StoreError};
 use crate::tools::OnFinish;
@@ -12,6 +12,8 @@ pub(crate) enum InternalTurn {
     Subagent(Box<SubagentRow>),
     /// A subagent has ended, and the people in the parent's place are to be told.
     Report(Box<SubagentRow>),
+    /// A job is due.
+    Job(Box<JobRun>),
 }
 
 impl InternalTurn {
@@ -21,19 +23,34 @@ impl InternalTurn {
         let Some(internal) = inbound.extras.internal.clone() else {
             return Ok(None);
         };
-        let (Internal::Subagent { run } | Internal::Report { run }) = internal.clone();
+        let run = match internal.clone() {
+            Internal::Subagent { run } | Internal::Report { run } => run,
+            Internal::Job(run) => return Ok(Some(InternalTurn::Job(Box::new(run)))),
+        };
         let known = db
             .read(move |connection| subagents::get(connection, &run))
             .await?;
         Ok(known.map(Box::new).map(|known| match internal {
             Internal::Subagent { .. } => InternalTurn::Subagent(known),
-            Internal::Report { .. } => InternalTurn::Report(known),
+            _ => InternalTurn::Report(known),
         }))
     }
 
-    pub(crate) fn known(&self) -> &SubagentRow {
+    /// The name of the run, for the log.
+    pub(crate) fn run(&self) -> String {
         match self {
-            InternalTurn::Subagent(known) | InternalTurn::Report(known) => known,
+            InternalTurn::Subagent(known) | InternalTurn::Report(known) => {
+                known.subagent.run.clone()
+            }
+            InternalTurn::Job(run) => format!("job {} at {}", run.name, run.slot),
+        }
+    }
+
+    /// The job, if this is a job's turn.
+    pub(crate) fn job(&self) -> Option<&JobRun> {
+        match self {
+            InternalTurn::Job(run) => Some(run),
+            InternalTurn::Subagent(_) | InternalTurn::Report(_) => None,
         }
     }
 
@@ -41,7 +58,7 @@ impl InternalTurn {
     pub(crate) fn subagent(&self) -> Option<&SubagentRow> {
         match self {
             InternalTurn::Subagent(known) => Some(known),
-            InternalTurn::Report(_) => None,
+            InternalTurn::Report(_) | InternalTurn::Job(_) => None,
         }
     }
 
@@ -56,6 +73,7 @@ impl InternalTurn {
         match self {
             InternalTurn::Subagent(known) => known.subagent.agent,
             InternalTurn::Report(known) => known.subagent.parent_agent,
+            InternalTurn::Job(run) => run.agent,
         }
     }
 }

@@ -257,7 +257,7 @@ fn is_chat_of(key: &SessionKey, person: &PersonId) -> bool {
     match (key, person) {
         (SessionKey::TelegramDm { user, .. }, PersonId::Telegram(person)) => user == person,
         (SessionKey::DiscordDm { user }, PersonId::Discord(person)) => user == person,
-        (SessionKey::Local { .. }, PersonId::Local(_)) => true,
+        (SessionKey::Local { .. } | SessionKey::Web { .. }, PersonId::Local(_)) => true,
         _ => false,
     }
 }

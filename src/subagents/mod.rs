@@ -5,13 +5,14 @@ mod internal_turn;
 mod item;
 mod message_send;
 mod rows;
+mod schedule;
 mod submit;
 mod texts;
 
 use std::sync::Arc;
 
 use dashmap::{DashMap, DashSet};
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,11 +20,12 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::access::people;
 use crate::clock::now_ms;
-use crate::config::Access;
 use crate::delivery::Delivery;
-use crate::domain::{AgentUid, Internal, Labels, SessionKey};
+use crate::domain::{AgentUid, Internal, JobRun, Labels, SessionKey};
 use crate::home::Snapshot;
+use crate::jobs::Alarm;
 use crate::records::inbox::{self, Accepted};
+use crate::records::jobs;
 use crate::records::subagents::{self, End, State, Subagent, SubagentRow};
 use crate::routing::Router;
 use crate::routing::aliases::Aliases;
@@ -53,6 +55,7 @@ struct Inner {
     submit: Submit,
     work: TaskTracker,
     tasks: TaskTracker,
+    alarm: Alarm,
     stop: CancellationToken,
     /// Subagents that have not ended, by their inbox row.
     running: DashMap<i64, Running>,
@@ -71,6 +74,8 @@ pub(crate) struct Deps {
     pub(crate) submit: Submit,
     pub(crate) work: TaskTracker,
     pub(crate) tasks: TaskTracker,
+    /// Wakes the scheduler of jobs.
+    pub(crate) alarm: Alarm,
     pub(crate) stop: CancellationToken,
 }
 
@@ -103,6 +108,7 @@ impl Subagents {
             submit,
             work,
             tasks,
+            alarm,
             stop,
         } = deps;
         let (running, endings, lost) = (DashMap::new(), DashMap::new(), DashSet::new());
@@ -114,6 +120,7 @@ impl Subagents {
             submit,
             work,
             tasks,
+            alarm,
             stop,
             running,
             endings,
@@ -142,13 +149,14 @@ impl Subagents {
     /// Queues an internal message of an earlier process.
     pub(crate) async fn take_up(
         &self,
-        access: &Access,
+        snapshot: &Snapshot,
         accepted: Accepted,
     ) -> Result<Result<(), Unknown>, StoreError> {
-        let Some(Internal::Subagent { run } | Internal::Report { run }) =
-            accepted.inbound.extras.internal.clone()
-        else {
-            return Ok(Err(Unknown));
+        let access = &snapshot.config.access;
+        let run = match accepted.inbound.extras.internal.clone() {
+            Some(Internal::Subagent { run } | Internal::Report { run }) => run,
+            Some(Internal::Job(run)) => return self.take_up_job(snapshot, accepted, run).await,
+            None => return Ok(Err(Unknown)),
         };
         let access = access.clone();
         let read = self.inner.db.read(move |connection| {
@@ -171,6 +179,39 @@ impl Subagents {
             _ => self.inner.submit.queue(accepted, Arrived::Before),
         }
         Ok(Ok(()))
+    }
+
+    /// Queues the turn of a job, with the rights that its maker has now.
+    async fn take_up_job(
+        &self,
+        snapshot: &Snapshot,
+        accepted: Accepted,
+        run: JobRun,
+    ) -> Result<Result<(), Unknown>, StoreError> {
+        let Some(agent) = snapshot.registry.by_uid(run.agent) else {
+            return Ok(Err(Unknown));
+        };
+        let (access, agent) = (snapshot.config.access.clone(), agent.id.clone());
+        let person = accepted.inbound.origin.person.clone();
+        let read = move |connection: &Connection| {
+            let is_known = match run.job {
+                Some(job) => jobs::get(connection, job)?.is_some(),
+                None => true,
+            };
+            let role = people::standing(connection, &access, &person)?.with(&agent);
+            let role = run.most.map_or(role, |most| role.min(most));
+            Ok(is_known.then_some(role))
+        };
+        let Some(role) = self.inner.db.read(read).await? else {
+            return Ok(Err(Unknown));
+        };
+        self.queue_job(Accepted::with_role(accepted.id, accepted.inbound, role));
+        Ok(Ok(()))
+    }
+
+    /// Queues the turn of a job. A full lane does not refuse it, because its slot is taken.
+    pub(crate) fn queue_job(&self, accepted: Accepted) {
+        self.inner.submit.queue(accepted, Arrived::Before);
     }
 
     /// Waits for the end of a subagent and returns its row. Fails when the process stops, and when

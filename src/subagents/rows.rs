@@ -4,6 +4,7 @@ use rusqlite::Transaction;
 
 use crate::access::Role;
 use crate::domain::{Addressed, Extras, Inbound, Internal, MessageId, Origin};
+use crate::fail_points::{self, Write};
 use crate::records::inbox::{self, Accepted};
 use crate::records::subagents::{self, End, State, Subagent, SubagentRow};
 use crate::records::transcript;
@@ -16,6 +17,7 @@ pub(crate) fn begin(
     by: &str,
     now: i64,
 ) -> rusqlite::Result<Option<Accepted>> {
+    fail_points::writes(Write::SubagentBegin);
     let inbound = Inbound {
         update_id: subagent.run.clone(),
         origin: Origin::new(subagent.session.clone(), subagent.person.clone()),

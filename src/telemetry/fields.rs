@@ -1,4 +1,4 @@
-//! What events and spans say, gathered for a line.
+//! The fields of events and spans, gathered for a line.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use tracing::field::{Field, Visit};
 pub(super) struct Fields {
     pub(super) agent: Option<String>,
     pub(super) message: String,
-    /// By their names in a line, in the order of the code.
+    /// The other fields by their names in a line, in the order of the code.
     pub(super) others: Vec<(&'static str, Value)>,
 }
 
-/// The name of a field in a line, where it differs from the name in the code.
+/// The name of a field in a line, if different from the name in the code.
 fn shown_as(name: &'static str) -> &'static str {
     match name {
         "inbox.id" => "ref",
@@ -25,7 +25,7 @@ fn shown_as(name: &'static str) -> &'static str {
 }
 
 impl Fields {
-    /// A later value takes the place of an earlier one.
+    /// A later value takes the place of an earlier value.
     pub(super) fn put(&mut self, name: &'static str, value: Value) {
         let text = |value: Value| match value {
             Value::String(text) => text,
@@ -44,7 +44,7 @@ impl Fields {
         }
     }
 
-    /// Takes over what the span around says, where nothing is said here.
+    /// Takes over the fields of the span around, as far as they are missing here.
     pub(super) fn inherit(&mut self, around: &Fields) {
         if self.agent.is_none() {
             self.agent.clone_from(&around.agent);

@@ -1,4 +1,4 @@
-//! Makes lines of events, each with what the spans around it say.
+//! Makes lines of events, each with the fields of the spans around the event.
 
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};

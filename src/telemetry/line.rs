@@ -1,7 +1,7 @@
 //! A line of the log, as text for people or as JSON for programs.
 //!
-//! The bracket with the agent, or with `system`, comes right behind time and level. No other bracket
-//! in a line has an agent's id, so that a search for `[rose]` finds the lines about Rose and no
+//! The bracket with the agent, or with `system`, comes right behind time and level. No other
+//! bracket in a line has an agent's id, so a search for `[rose]` finds the lines about Rose and no
 //! others.
 
 use std::fmt::Write;
@@ -30,8 +30,9 @@ pub(super) struct Look {
 }
 
 impl Line<'_> {
-    /// Ends with a line break. A message of several lines becomes as many lines, each with the whole
-    /// beginning.
+    /// Ends with a line break. A message of several lines becomes as many lines, each with the
+    /// whole beginning, so that a search in a log finds all of them. A person at a terminal reads
+    /// them below each other.
     pub(super) fn text(&self, look: Look) -> String {
         let time = look.time.now();
         let paint = |code: &str, text: &str| match look.in_colour {
@@ -54,7 +55,12 @@ impl Line<'_> {
         }
         shown.push('\n');
         for line in lines {
-            let _ = writeln!(shown, "{head} {}", said(line));
+            let line = said(line);
+            let _ = match look.time {
+                LocalTime::Short if line.is_empty() => writeln!(shown),
+                LocalTime::Short => writeln!(shown, "  {line}"),
+                _ => writeln!(shown, "{head} {line}"),
+            };
         }
         shown
     }
@@ -96,7 +102,7 @@ fn said(words: &str) -> String {
     unbracketed(&printable_line(words))
 }
 
-/// A value as text: quoted as in JSON where it would not be read as one word.
+/// A value as text: quoted as in JSON unless the value reads as a single word.
 fn worded(value: &Value) -> String {
     let text = match value {
         Value::String(text) => printable_line(text),
@@ -123,7 +129,8 @@ fn rounded(number: &Number) -> String {
     }
 }
 
-/// Words that look like the bracket of an agent get round ones. Numbers and sections stay: `bindings[0]`.
+/// Words in the form of an agent's bracket get round brackets. Numbers and sections stay:
+/// `bindings[0]`.
 fn unbracketed(words: &str) -> String {
     let mut shown = String::with_capacity(words.len());
     let mut rest = words;
@@ -186,18 +193,34 @@ mod tests {
         // `17 Nov 09:12:03`
         line.text(look)
             .lines()
-            .map(|line| line.split_at(if in_colour { 23 } else { 15 }).1.to_owned() + "\n")
+            .enumerate()
+            .map(|(index, line)| match (index, in_colour) {
+                (0, true) => line.split_at(23).1.to_owned() + "\n",
+                (0, false) => line.split_at(15).1.to_owned() + "\n",
+                _ => format!("{line}\n"),
+            })
             .collect()
     }
 
     #[test]
     fn text_of_lines() {
         insta::assert_snapshot!(text(&line(Some("rose"), "it failed"), false), @r#"  WARN [rose] it failed session=telegram:topic:-100:7 ref=12 rule="bindings[0]: exact topic" said="see (rose) [2J and \"x\"" model.seconds=1.235"#);
-        insta::assert_snapshot!(text(&line(None, "the config:\nerror [rose]\n  | ^^\n"), false), @r#"
-        WARN [system] the config: session=telegram:topic:-100:7 ref=12 rule="bindings[0]: exact topic" said="see (rose) [2J and \"x\"" model.seconds=1.235
-        WARN [system] error (rose)
-        WARN [system]   | ^^
-        "#);
+        let several = line(None, "the config:\nerror [rose]\n\n  | ^^\n");
+        let shown = text(&several, false);
+        let (_, below) = shown.split_once('\n').unwrap();
+        assert_eq!(below, "  error (rose)\n\n    | ^^\n");
+        let in_a_log = Line {
+            level: Level::WARN,
+            fields: &several,
+        };
+        let in_a_log = in_a_log.text(Look {
+            time: LocalTime::Whole,
+            in_colour: false,
+        });
+        assert!(
+            in_a_log.lines().all(|line| line.contains(" WARN [system]")),
+            "{in_a_log}"
+        );
         assert!(
             text(&line(None, "x"), true)
                 .contains("\u{1b}[33m WARN\u{1b}[0m [system] x \u{1b}[2msession=\u{1b}[0m")

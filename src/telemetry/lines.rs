@@ -1,4 +1,4 @@
-//! A queue of log lines. A reader that stops reading never blocks the writers.
+//! A queue of log lines. A stalled reader never blocks the writers.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -45,7 +45,7 @@ pub(super) struct Lines {
 
 struct Shared {
     most: usize,
-    /// The line that stands for so many dropped ones.
+    /// The line in place of so many dropped lines.
     note: fn(u64) -> Vec<u8>,
     state: Mutex<State>,
     /// Notified when a line comes and when a line is written.
@@ -102,7 +102,7 @@ impl Lines {
         self.shared.changed.notify_all();
     }
 
-    /// Takes no more lines once those that wait are written.
+    /// Takes no more lines once all waiting lines are written.
     pub(super) fn close(&self) {
         self.shared.lock().is_closed = true;
         self.shared.changed.notify_all();

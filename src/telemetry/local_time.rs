@@ -1,4 +1,4 @@
-//! The time before each line: local, because people compare it with their clock.
+//! The local time before each line, for comparison with people's clocks.
 
 use chrono::Local;
 

@@ -1,9 +1,9 @@
 //! A log file that begins anew with each day or beyond a size: `parlor.log` is the newest,
-//! `parlor.log.1` the one before.
+//! `parlor.log.1` the file before.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,10 @@ use crate::config::{self, Rotate};
 
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_FOLDER: u32 = 0o700;
-/// The pause before a file that could not be opened is tried again.
+/// The pause before another try to open the file.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// The pause between two looks for the file under its name.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct LogFile {
     path: PathBuf,
@@ -24,6 +26,7 @@ pub(super) struct LogFile {
     keep: u32,
     open: Option<Open>,
     last_try: Instant,
+    last_look: Instant,
 }
 
 struct Open {
@@ -42,6 +45,7 @@ impl LogFile {
             keep: settings.keep,
             open: None,
             last_try: Instant::now(),
+            last_look: Instant::now(),
         };
         let trouble = file.begin().err();
         let told = |error| {
@@ -54,7 +58,8 @@ impl LogFile {
         (file, trouble)
     }
 
-    /// Opens the file, new or not, for its owner alone. A link is refused: it may lead anywhere.
+    /// Opens the file, new or not, for its owner alone. A link is refused, because its target may
+    /// be any file.
     fn begin(&mut self) -> io::Result<()> {
         self.last_try = Instant::now();
         if let Some(folder) = self.path.parent() {
@@ -86,6 +91,20 @@ impl LogFile {
         Ok(())
     }
 
+    /// Whether another program has moved or deleted the file, as logrotate does. Looked for now and
+    /// then only.
+    fn is_taken_away(&mut self) -> bool {
+        let Some(open) = &self.open else { return false };
+        if self.last_look.elapsed() < LOOK_AFTER {
+            return false;
+        }
+        self.last_look = Instant::now();
+        let identity = |known: &fs::Metadata| (known.dev(), known.ino());
+        let ours = open.file.metadata().ok();
+        let named = fs::symlink_metadata(&self.path).ok();
+        named.as_ref().map(identity) != ours.as_ref().map(identity)
+    }
+
     fn is_due(&self, open: &Open, line: usize) -> bool {
         let is_old = self.rotate == Rotate::Daily && open.day != today();
         let is_full = self
@@ -94,7 +113,8 @@ impl LogFile {
         is_old || is_full
     }
 
-    /// Moves the files on by one. After a kill in between, a number is missing, and nothing else.
+    /// Moves each file to the next number. After a kill in between, a number is missing, and
+    /// nothing else.
     fn make_room(&mut self) -> io::Result<()> {
         self.open = None;
         for file in earlier(&self.path) {
@@ -115,12 +135,15 @@ impl LogFile {
 impl Write for LogFile {
     /// Takes whole lines.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.is_taken_away() {
+            self.begin()?;
+        }
         if self
             .open
             .as_ref()
             .is_some_and(|open| self.is_due(open, line.len()))
         {
-            // Lines go on in the same file where it cannot be moved.
+            // Lines go on in the same file if the file cannot be moved.
             drop(self.make_room());
             self.begin()?;
         }
@@ -141,7 +164,7 @@ impl Write for LogFile {
     }
 }
 
-/// A file that was the newest before.
+/// An earlier log file.
 pub(crate) struct Earlier {
     pub(crate) number: u32,
     pub(crate) path: PathBuf,
@@ -207,6 +230,28 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn a_file_that_is_moved_or_deleted_is_begun_anew() {
+        let home = tempfile::tempdir().unwrap();
+        let (mut file, _) = LogFile::open(home.path(), &settings(Rotate::Size, 0, 2));
+        let path = home.path().join("logs/parlor.log");
+        let mut write = |line: &[u8], later: bool| {
+            if later {
+                file.last_look -= LOOK_AFTER;
+            }
+            assert_eq!(file.write(line).unwrap(), line.len());
+        };
+        write(b"one\n", false);
+        fs::rename(&path, home.path().join("logs/parlor.log.old")).unwrap();
+        write(b"two\n", true);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two\n");
+        fs::remove_file(&path).unwrap();
+        write(b"three\n", true);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three\n");
+        write(b"four\n", true);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three\nfour\n");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where lines go: to stderr, and to a file if the config names one.
+//! The targets of lines: stderr, and the file of the config, if any.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::local_time::LocalTime;
 use super::log_file::LogFile;
 use crate::config::{self, LogFormat, LogLevel};
 
-/// Bytes waiting for the file. A disk that is slow for a while loses no line.
+/// Bytes waiting for the file. A disk with a slow moment loses no line.
 const MOST_WAITING: usize = 1024 * 1024;
 
 /// All places of lines.
@@ -25,8 +25,10 @@ pub(super) struct Sinks {
     is_json: AtomicBool,
     /// A person watches, and has the console's lines instead of the log's.
     has_console: AtomicBool,
+    /// A person wants to see more than usual.
+    has_details: AtomicBool,
     file: RwLock<Option<Kept>>,
-    /// Of the config that was followed last.
+    /// The level in the last config.
     level: Mutex<Option<LogLevel>>,
 }
 
@@ -39,6 +41,9 @@ struct Kept {
 /// The events with a line of the console beside them are all made there.
 const CONSOLE: &str = "parlor::console";
 
+/// Events for the log that mean little to a person at the console.
+pub(crate) const DETAIL: &str = "parlor::detail";
+
 pub(super) fn sinks() -> &'static Sinks {
     static SINKS: OnceLock<Sinks> = OnceLock::new();
     SINKS.get_or_init(Sinks::default)
@@ -50,18 +55,22 @@ impl Sinks {
         let _ = self.in_colour.set(in_colour);
     }
 
-    /// A change of the level makes every later line of code be looked at again, so it is made only
-    /// where there is one.
+    /// Whether the level is a change. A change makes the library evaluate every log statement anew,
+    /// so the level is set only on a change.
     pub(super) fn is_new_level(&self, level: LogLevel) -> bool {
         let mut known = self.level.lock().unwrap_or_else(PoisonError::into_inner);
         known.replace(level) != Some(level)
+    }
+
+    pub(super) fn set_details(&self, are_wanted: bool) {
+        self.has_details.store(are_wanted, Ordering::Relaxed);
     }
 
     pub(super) fn set_console(&self, is_open: bool) {
         self.has_console.store(is_open, Ordering::Relaxed);
     }
 
-    /// Follows the config. The file is opened at once, so that its trouble can be told.
+    /// Follows the config. The file is opened at once, to report its trouble early.
     pub(super) fn follow(&self, home: &Path, log: &config::Log) -> Result<(), String> {
         let is_json = log.format == LogFormat::Json;
         self.is_json.store(is_json, Ordering::Relaxed);
@@ -69,7 +78,7 @@ impl Sinks {
         if file.as_ref().map(|kept| &kept.settings) == log.file.as_ref() {
             return Ok(());
         }
-        // Its waiting lines are written before it ends.
+        // The old file's waiting lines are written before its end.
         if let Some(old) = file.take() {
             old.lines.close();
         }
@@ -83,8 +92,11 @@ impl Sinks {
     }
 
     pub(super) fn put(&self, line: &Line<'_>, target: &str) {
-        let is_told_already = target == CONSOLE && self.has_console.load(Ordering::Relaxed);
-        if !is_told_already {
+        let has_console = self.has_console.load(Ordering::Relaxed);
+        let is_told_already = has_console && target == CONSOLE;
+        let is_too_much =
+            has_console && target == DETAIL && !self.has_details.load(Ordering::Relaxed);
+        if !is_told_already && !is_too_much {
             lines::stderr().push(self.for_stderr(line).into_bytes());
         }
         let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +105,7 @@ impl Sinks {
         }
     }
 
-    /// The reason of the program's end, which stderr has in words of its own.
+    /// The reason of the program's end. On stderr the reason has words of its own.
     pub(super) fn put_last(&self, line: &Line<'_>) {
         let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = file.as_ref() {
@@ -145,7 +157,7 @@ pub(super) fn dropped(count: u64) -> Vec<u8> {
     told_dropped(count, |line| sinks().for_stderr(line))
 }
 
-/// The same in the file.
+/// Stands in the log file where lines had no room.
 fn dropped_of_file(count: u64) -> Vec<u8> {
     told_dropped(count, |line| sinks().for_file(line))
 }

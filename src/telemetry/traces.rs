@@ -1,5 +1,5 @@
-//! Spans of turns, model calls, tools and sends for a collector, by OTLP over HTTP. Only in programs
-//! built with the feature `otlp`, and only where the environment names a collector.
+//! Spans of turns, model calls, tools and sends for a collector, by OTLP over HTTP. Only in
+//! programs built with the feature `otlp`, and only where the environment names a collector.
 //!
 //! A span has the fields of the log's lines: agent, place, parent, never words of people. The
 //! exporter has a thread of its own, and drops spans that a collector does not take.
@@ -19,8 +19,8 @@ use tracing_subscriber::registry::LookupSpan;
 use super::is_ours;
 use crate::http::install_crypto;
 
-/// The variables of OpenTelemetry that name a collector. The exporter reads them, and those beside
-/// them for headers and time limits, by itself.
+/// The variables of OpenTelemetry that name a collector. The exporter itself reads them, and the
+/// variables for headers and time limits.
 const COLLECTORS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -67,7 +67,7 @@ fn is_exported(meta: &Metadata<'_>) -> bool {
     meta.is_span() && is_ours(meta.target())
 }
 
-/// Hands over the spans that have ended, within the time limit.
+/// Hands over the ended spans, within the time limit.
 pub(super) fn flush_within(limit: Duration) {
     let Some(provider) = PROVIDER.get() else {
         return;
@@ -76,6 +76,6 @@ pub(super) fn flush_within(limit: Duration) {
     std::thread::spawn(move || {
         let _ = done.send(provider.force_flush());
     });
-    // A collector that does not answer is no reason to keep the program.
+    // A silent collector is no reason to keep the program.
     let _ = is_done.recv_timeout(limit);
 }

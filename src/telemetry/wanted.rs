@@ -1,4 +1,4 @@
-//! What is to be logged: the level of the verb, the flags `-q` and `-v`, and `PARLOR_LOG`.
+//! The wanted log lines: the level of the verb, the flags `-q` and `-v`, and `PARLOR_LOG`.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -7,7 +7,7 @@ use super::is_ours;
 
 const VARIABLE: &str = "PARLOR_LOG";
 
-/// A flag wins over the variable, and the variable over what the verb logs usually.
+/// A flag wins over the variable, and the variable over the verb's usual level.
 pub(super) fn filter(usual: LevelFilter, flag: Option<LevelFilter>) -> EnvFilter {
     let told = match flag {
         Some(_) => String::new(),
@@ -18,7 +18,7 @@ pub(super) fn filter(usual: LevelFilter, flag: Option<LevelFilter>) -> EnvFilter
         .parse_lossy(told)
 }
 
-/// The parts of `PARLOR_LOG` that mean nothing, for a remark to the person who set it.
+/// A remark about the first meaningless part of `PARLOR_LOG`, for the person at the terminal.
 pub(super) fn misread() -> Option<String> {
     let text = variable();
     let (_, wrong) = read(&text);
@@ -32,8 +32,8 @@ fn variable() -> String {
     std::env::var(VARIABLE).unwrap_or_default()
 }
 
-/// The parts that mean something, and the others. The library takes any word for the name of a
-/// library, and then logs nothing.
+/// The meaningful parts, and the others. The library takes any word for the name of a library, and
+/// then logs nothing.
 fn read(text: &str) -> (Vec<&str>, Vec<&str>) {
     let parts = text.split(',').map(str::trim);
     parts

@@ -30,7 +30,7 @@ pub(crate) struct Adding {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Added {
     pub id: AgentId,
-    /// As paths within the home folder.
+    /// The new files, as paths within the home folder.
     pub files: Scaffolded,
     /// Rows of an earlier agent of this id, whose table was taken out of the config by hand.
     pub earlier: Rows,
@@ -67,8 +67,8 @@ pub(super) async fn add(
     Ok(Added { id, files, earlier })
 }
 
-/// Deletes the files that were just made. A folder with other files stays, and `agent list` shows
-/// leftovers as discovered.
+/// Deletes the newly made files. A folder with other files stays, and `agent list` shows leftovers
+/// as discovered.
 fn take_away(home: &Path, id: &AgentId, created: &[PathBuf]) {
     for file in created {
         let _ = std::fs::remove_file(home.join(file));
@@ -76,8 +76,7 @@ fn take_away(home: &Path, id: &AgentId, created: &[PathBuf]) {
     let _ = std::fs::remove_dir(folder_of(home, id));
 }
 
-/// Takes into the config a folder that was made by hand, or an agent whose table was taken out by
-/// hand.
+/// Takes a handmade folder into the config, or an agent whose table was deleted by hand.
 pub(super) async fn adopt(
     site: &Site,
     editing: Arc<Editing>,

@@ -175,8 +175,7 @@ pub(super) async fn refuse_in_use(site: &Site, archive: &Archive) -> Result<(), 
         .db
         .read(move |connection| agent_rows::living_id(connection, uid))
         .await?;
-    // A database that was restored from a backup may have forgotten the removal; the config has
-    // not.
+    // A database restored from a backup may have forgotten the removal; the config has not.
     let in_use = living.filter(|id| config_has(&site.home, id).unwrap_or(true));
     match in_use {
         None => Ok(()),

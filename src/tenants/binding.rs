@@ -11,9 +11,9 @@ use crate::domain::{AgentId, SessionKey};
 /// A changed binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bound {
-    /// The agent that the binding named before.
+    /// The agent named by the binding before.
     pub(crate) before: Option<AgentId>,
-    /// The binding's first line in the file, counted from 1: as written, or before it was taken out.
+    /// The binding's first line in the file, counted from 1: as written, or before its removal.
     pub(crate) line: usize,
 }
 

@@ -106,7 +106,7 @@ impl Editing {
         Ok(id)
     }
 
-    /// The same for an agent with an id of its own, which a person may replace.
+    /// An id for an agent with an id of its own, which a person may replace by `as_id`.
     pub(super) fn free_as(
         &self,
         as_id: Option<&str>,

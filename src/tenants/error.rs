@@ -53,7 +53,7 @@ impl TenantError {
         move |error| TenantError::Disk { path, error }
     }
 
-    /// The reason may have words of the package in it, so it is made fit for a terminal.
+    /// The reason may hold words of the package, so control characters are taken out.
     pub(super) fn package(path: &Path, reason: impl Into<String>) -> Self {
         const MAX_CHARS: usize = 500;
         let reason: String = reason.into();

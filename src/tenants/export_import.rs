@@ -1,4 +1,4 @@
-//! Moves an agent to another home: files, memories and conversations in one package.
+//! Moves an agent to another home: files, memories and conversations in a package.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,10 @@ use super::site::{Site, blocking, folder_of};
 use crate::agents::memory::export::{self, Form};
 use crate::agents::{Memories, memory};
 use crate::clock::now_ms;
-use crate::config::{AgentTable, Visibility, edit};
+use crate::config::{AgentTable, JobKeys, Visibility, edit};
 use crate::domain::{AgentId, AgentUid};
 use crate::home::registry;
+use crate::records::jobs;
 use crate::records::transcript::{self, ExportedMessage, Importing};
 use crate::records::view::View;
 
@@ -37,7 +38,7 @@ pub(crate) struct Exported {
     pub left_out: Vec<PathBuf>,
 }
 
-/// Writes an agent's files, memories and conversations into one file. The agent stays.
+/// Writes an agent's files, memories and conversations into a single file. The agent stays.
 pub(super) async fn export(
     site: &Site,
     editing: Arc<Editing>,
@@ -54,12 +55,13 @@ pub(super) async fn export(
         .db
         .read(move |connection| transcript::export(connection, uid, view))
         .await?;
+    let stored = stored_jobs(site, uid).await?;
     let (memories, count) = written_memories(site, agent).await?;
     let lines = messages.iter().map(|message| {
         serde_json::to_string(message).expect("texts and numbers become JSON") + "\n"
     });
     let texts = Texts {
-        tables: table_of(&editing, &id)?,
+        tables: table_of(&editing, &id, stored)?,
         memories,
         messages: lines.collect(),
     };
@@ -86,9 +88,9 @@ pub(super) async fn export(
     .await
 }
 
-/// The agent's table, with the limits of its risk profile in it. Bindings stay, because places do
+/// The agent's table, extended by the limits of its risk profile. Bindings stay, because places do
 /// not move to another home, and so do comments.
-fn table_of(editing: &Editing, id: &AgentId) -> Result<String, TenantError> {
+fn table_of(editing: &Editing, id: &AgentId, stored: Vec<JobKeys>) -> Result<String, TenantError> {
     let taken = edit::take_out_agent(&editing.text, id)?;
     let (piece, _) = edit::without_bindings(&taken.piece)?;
     let mut table = AgentTable::read(&piece, id).map_err(|reason| {
@@ -100,7 +102,24 @@ fn table_of(editing: &Editing, id: &AgentId) -> Result<String, TenantError> {
     if let Some(profile) = profile.and_then(|name| editing.config.tools.profiles.get(name)) {
         table.take_in_profile(profile);
     }
+    table.jobs.extend(stored);
     Ok(edit::with_header(id, table.written()))
+}
+
+/// Jobs made in chat or at the command line, in the form of config.toml.
+async fn stored_jobs(site: &Site, agent: AgentUid) -> Result<Vec<JobKeys>, TenantError> {
+    let rows = site.db.read(jobs::all).await?;
+    let own = rows.into_iter().filter(|job| job.agent == agent);
+    let keys = own.filter_map(|job| {
+        let definition = job.definition?;
+        Some(JobKeys::of(
+            job.name.as_str(),
+            &definition.timetable,
+            definition.zone.as_deref(),
+            &definition.prompt,
+        ))
+    });
+    Ok(keys.collect())
 }
 
 async fn written_memories(
@@ -133,7 +152,7 @@ pub(crate) struct Wish<'a> {
     pub only_look: bool,
 }
 
-/// An imported agent, or what an import would bring.
+/// An imported agent, or the plan of an import.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Imported {
     pub id: AgentId,
@@ -142,20 +161,20 @@ pub(crate) struct Imported {
     /// Files with their size.
     pub files: Sizes,
     pub memories: usize,
-    /// Memories among them that were global at home.
+    /// The memories among them that were global at home.
     pub global: usize,
     pub messages: usize,
-    /// Places that the messages were said in.
+    /// Places of the messages.
     pub places: usize,
     /// Lines of the gateway in the conversations, which stay behind.
     pub lines_of_gateway: usize,
     /// Keys of the agent's table without effect here.
     pub left_out: Vec<String>,
-    /// Limits that could not be taken over, so that the agent may only look.
+    /// Limits that did not fit, for which the agent got read-only tools instead.
     pub tightened: Vec<String>,
 }
 
-/// Takes in a package. The whole package is checked before anything of it is kept.
+/// Takes in a package. The whole package is checked before any part is kept.
 pub(super) async fn import(
     site: &Site,
     editing: Arc<Editing>,
@@ -208,7 +227,7 @@ fn write_rows(
 ) -> Result<(), WriteError> {
     let mut conversations = Importing::new(tx, uid);
     package.messages.each(|line| -> Result<(), WriteError> {
-        // The line was read before, so it can be read again.
+        // The line was read before, so a second read works too.
         if let Some(message) = ExportedMessage::read(line, i64::MAX).map_err(WriteError::odd)? {
             conversations.add(&message)?;
         }

@@ -4,12 +4,13 @@ use super::editing::Editing;
 use super::error::TenantError;
 use crate::config::edit;
 use crate::config::{
-    AgentLimits, AgentTable, AgentTools, Names, Risk, SkillLists, SkillNames, WhoWords,
+    AgentLimits, AgentTable, AgentTools, HeartbeatKeys, JobKeys, Names, Risk, SkillLists,
+    SkillNames, WhoWords,
 };
 use crate::domain::{AgentId, Role};
 use crate::tools;
 
-/// The config with the agent's table in it.
+/// The config with the agent's table.
 #[derive(Debug)]
 pub(super) struct Fitted {
     pub(super) text: String,
@@ -17,14 +18,14 @@ pub(super) struct Fitted {
     pub(super) table: String,
     /// Keys and names without effect here.
     pub(super) left_out: Vec<String>,
-    /// Limits that could not be taken over, so that the agent has the tools that only look.
+    /// Limits that did not fit, for which the agent got read-only tools instead.
     pub(super) tightened: Vec<String>,
 }
 
 type Take = fn(&mut AgentTable, &AgentTable);
 
-/// Limits of the agent at home. The agent may do no more here, so a limit that does not fit is
-/// replaced by a stricter one.
+/// Limits of the agent at home. The agent may do no more here, so a stricter limit replaces a limit
+/// that does not fit.
 const LIMITS: [(&str, Take); 15] = [
     ("who", |to, from| to.who = from.who.clone()),
     ("max_risk", |to, from| to.max_risk = from.max_risk),
@@ -66,7 +67,7 @@ const LIMITS: [(&str, Take); 15] = [
 ];
 
 /// Keys that give the agent no rights. The last ones are the likeliest to fit its old home only.
-const HARMLESS: [(&str, Take); 16] = [
+const HARMLESS: [(&str, Take); 18] = [
     ("emoji", |to, from| to.emoji = from.emoji.clone()),
     ("creature", |to, from| to.creature = from.creature.clone()),
     ("vibe", |to, from| to.vibe = from.vibe.clone()),
@@ -94,6 +95,13 @@ const HARMLESS: [(&str, Take); 16] = [
     }),
     ("personality", |to, from| {
         to.personality = from.personality.clone();
+    }),
+    // They act by themselves, so they rest until the operator has looked at them.
+    ("jobs", |to, from| {
+        to.jobs = from.jobs.iter().map(JobKeys::at_rest).collect();
+    }),
+    ("heartbeat", |to, from| {
+        to.heartbeat = from.heartbeat.as_ref().map(HeartbeatKeys::at_rest);
     }),
     ("name", |to, from| to.name = from.name.clone()),
     ("model", |to, from| to.model = from.model.clone()),
@@ -147,8 +155,8 @@ struct Fitting<'a> {
     tightened: Vec<String>,
 }
 
-/// People and places of another house mean nothing here, and a package opens its agent to nobody:
-/// a list becomes owners only. Whether something was left out.
+/// People and places of another house mean nothing here, and a package must not open its agent: a
+/// list becomes owners only. Returns whether `who` has changed.
 fn close(who: &mut Option<WhoWords>) -> bool {
     match who.as_ref().map(WhoWords::role) {
         None | Some(Some(Role::Member | Role::Admin | Role::Owner)) => false,
@@ -172,7 +180,7 @@ impl Fitting<'_> {
         )?)
     }
 
-    /// Takes over a key if the config is right with it. Tells whether it was.
+    /// Takes over a key if the config is right with the key. Returns whether the key fits.
     fn take(&mut self, key: &str, take: Take, wanted: &AgentTable) -> Result<bool, TenantError> {
         let mut more = self.table.clone();
         take(&mut more, wanted);
@@ -185,7 +193,8 @@ impl Fitting<'_> {
         Ok(fits)
     }
 
-    /// The operator of this house gives rights. A limit above that of every agent here would be one.
+    /// Leaves rights out, because only the operator of this house gives rights. A limit above the
+    /// usual limit here would be a right too.
     fn leave_rights(&mut self, wanted: &mut AgentTable) {
         let usual = AgentLimits::default();
         let rights = [
@@ -210,7 +219,7 @@ impl Fitting<'_> {
         self.left_out.extend(left.map(|(key, _)| key.to_owned()));
     }
 
-    /// A tool that is not there can be neither used nor denied.
+    /// An unknown tool can be neither used nor denied.
     fn drop_unknown_tools(&mut self, wanted: &mut AgentTable) {
         let lists = [
             ("tools.allow", &mut wanted.tools.allow),
@@ -227,7 +236,7 @@ impl Fitting<'_> {
         }
     }
 
-    /// A package of an older version names a profile without saying what the profile forbids.
+    /// A package of an older version names a profile without the limits of the profile.
     fn take_profile(&mut self, wanted: &AgentTable) -> Result<(), TenantError> {
         if wanted.risk_profile.is_some() {
             let take: Take = |to, from| to.risk_profile = from.risk_profile.clone();
@@ -270,7 +279,7 @@ impl Fitting<'_> {
     }
 }
 
-/// Takes a value above the usual one out. Tells whether there was one.
+/// Takes out a value above the usual value. Returns whether the value was taken out.
 fn cut(value: &mut Option<u32>, usual: u32) -> bool {
     let is_above = value.is_some_and(|value| value > usual);
     if is_above {

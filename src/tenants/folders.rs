@@ -43,10 +43,10 @@ pub(super) fn walk(folder: &Path) -> Result<Walk, TenantError> {
     Ok(walk)
 }
 
-/// Has the old folder of a renamed agent lead to the new one, for turns that know the old one.
+/// Lets the old folder of a renamed agent lead to the new folder, for turns that know the old path.
 pub(super) fn lead(home: &Path, from: &AgentId, to: &AgentId) {
     let old = folder_of(home, from);
-    // An agent without files has no folder before its first one.
+    // An agent without files has no folder before its first file.
     let made = create(&folder_of(home, to)).map_err(|error| error.to_string());
     let led = made.and_then(|()| symlink(to.as_str(), &old).map_err(|error| error.to_string()));
     if let Err(error) = led {
@@ -54,7 +54,7 @@ pub(super) fn lead(home: &Path, from: &AgentId, to: &AgentId) {
     }
 }
 
-/// Whether this is a link made by [`lead`]: it names the folder beside it.
+/// Whether the path is a link made by [`lead`], which names a folder beside itself.
 pub(crate) fn leads_beside(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|to| {
         let mut steps = to.components();
@@ -98,7 +98,7 @@ fn is_elsewhere_too(entry: &fs::DirEntry, path: &Path) -> bool {
     path.starts_with("workspace") && entry.metadata().is_ok_and(|metadata| metadata.nlink() > 1)
 }
 
-/// Copies these files from one folder to another.
+/// Copies these files to another folder.
 pub(super) fn copy(from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), TenantError> {
     for file in files {
         let target = to.join(file);
@@ -124,8 +124,8 @@ pub(super) fn relocate(from: &Path, to: &Path) -> Result<(), TenantError> {
     }
 }
 
-/// Moves to another disk, as when `agents/` is mounted. At every moment the whole folder is in one
-/// of the two places.
+/// Moves to another disk, as when `agents/` is mounted. At every moment the whole folder is in
+/// either place.
 fn move_across(from: &Path, to: &Path) -> Result<(), TenantError> {
     let (coming, leaving) = (beside(to), beside(from));
     let moved = copy_tree(from, &coming).and_then(|()| {

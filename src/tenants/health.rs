@@ -1,4 +1,5 @@
-//! The state of each agent: whether it answers, what waits for it, and how its last turns ended.
+//! The state of each agent: its readiness, its waiting messages, and the outcomes of its last
+//! turns.
 
 use std::collections::HashMap;
 
@@ -7,31 +8,32 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::domain::{AgentId, AgentUid};
+use crate::models::ModelError;
 use crate::records::agent_pauses::{self, Pause};
 use crate::records::inbox::{self, Waiting};
 use crate::records::turn_log::{self, Failure};
 use crate::routing::{Table, pins, route};
 
-/// Waiting messages that are looked at; more are not counted.
+/// The most waiting messages to look at; more are not counted.
 const MOST_WAITING: u32 = 1_000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// The health of an agent. As JSON it always has the same fields.
+/// The health of an agent. The JSON form always has the same fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(into = "Form")]
 pub(crate) struct Health {
     pub(crate) agent: AgentId,
     pub(crate) state: State,
-    /// When it last answered.
+    /// The time of the last answer.
     pub(crate) last_success: Option<i64>,
     pub(crate) last_error: Option<LastError>,
     /// Turns under way. Zero where no gateway runs.
     pub(crate) running: usize,
-    /// Messages that wait for the agent.
+    /// Messages waiting for the agent.
     pub(crate) waiting: usize,
-    /// Turns that ended in the last 24 hours.
+    /// Ended turns of the last 24 hours.
     pub(crate) turns_of_day: u64,
-    /// Those of them without an answer.
+    /// Turns of the last 24 hours without an answer.
     pub(crate) failed_of_day: u64,
 }
 
@@ -39,15 +41,27 @@ pub(crate) struct Health {
 pub(crate) enum State {
     Ready,
     Busy,
-    /// Messages wait until somebody resumes it.
+    /// Messages wait until a person resumes the agent.
     Paused {
         by: String,
         since: i64,
     },
-    /// The last turn had no answer.
+    /// The last turn had no answer, and the next turn cannot be expected to have an answer.
     Failing {
         why: String,
     },
+}
+
+impl State {
+    /// The word in JSON.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            State::Ready => "ready",
+            State::Busy => "busy",
+            State::Paused { .. } => "paused",
+            State::Failing { .. } => "failing",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,11 +88,11 @@ struct Form {
 
 impl From<Health> for Form {
     fn from(health: Health) -> Self {
-        let (name, paused, failing_because) = match health.state {
-            State::Ready => ("ready", None, None),
-            State::Busy => ("busy", None, None),
-            State::Paused { by, since } => ("paused", Some((by, since)), None),
-            State::Failing { why } => ("failing", None, Some(why)),
+        let name = health.state.as_str();
+        let (paused, failing_because) = match health.state {
+            State::Ready | State::Busy => (None, None),
+            State::Paused { by, since } => (Some((by, since)), None),
+            State::Failing { why } => (None, Some(why)),
         };
         let (paused_by, since) = paused.unzip();
         let (error_at, last_error) = health
@@ -122,6 +136,10 @@ pub(crate) fn of(
     let look = |agent: &Patient| {
         let running = running.get(&agent.uid).copied().unwrap_or(0);
         let failing = turn_log::failing(connection, agent.uid, now - DAY_MS)?;
+        let failing = match failing {
+            Some(failure) => still_failing(connection, failure, now)?,
+            None => None,
+        };
         let (turns_of_day, failed_of_day) = day.get(&agent.uid).copied().unwrap_or_default();
         let error = turn_log::last_error(connection, agent.uid)?;
         Ok(Health {
@@ -141,13 +159,41 @@ pub(crate) fn of(
     agents.iter().map(look).collect()
 }
 
-fn state(paused: Option<&Pause>, failing: Option<Failure>, running: usize) -> State {
+/// The outcome of the last turn, if the next turn would fail too: not after a limit has passed, nor
+/// after the provider has answered another turn.
+fn still_failing(
+    connection: &Connection,
+    failure: Failure,
+    now: i64,
+) -> rusqlite::Result<Option<String>> {
+    let Failure { outcome, at, model } = failure;
+    if let Some(passes) = ModelError::passes_after(&outcome) {
+        let until = at.saturating_add(i64::try_from(passes.as_millis()).unwrap_or(i64::MAX));
+        let what = ModelError::without_time(&outcome);
+        return Ok((now < until).then(|| format!("{what} until {}", clock_time(until))));
+    }
+    // A refusal of a model says nothing about the other models of its provider.
+    let is_of_model = outcome.contains("no such model") || outcome.contains("may not do this");
+    let asked = match model.split_once('/') {
+        Some((provider, _)) if !is_of_model => format!("{provider}/"),
+        _ => model,
+    };
+    let answers_again = turn_log::has_answered(connection, &asked, at)?;
+    Ok((!answers_again).then_some(outcome))
+}
+
+fn clock_time(at: i64) -> String {
+    let at = DateTime::from_timestamp_millis(at).unwrap_or_default();
+    at.with_timezone(&Local).format("%H:%M:%S").to_string()
+}
+
+fn state(paused: Option<&Pause>, failing: Option<String>, running: usize) -> State {
     match (paused, failing) {
         (Some(pause), _) => State::Paused {
             by: pause.who().to_owned(),
             since: pause.at,
         },
-        (None, Some(Failure(why))) => State::Failing { why },
+        (None, Some(why)) => State::Failing { why },
         (None, None) if running > 0 => State::Busy,
         (None, None) => State::Ready,
     }
@@ -174,5 +220,5 @@ fn waiting(connection: &Connection, table: &Table) -> rusqlite::Result<HashMap<A
 fn time(at: i64) -> String {
     let at = DateTime::from_timestamp_millis(at).unwrap_or_default();
     at.with_timezone(&Local)
-        .to_rfc3339_opts(SecondsFormat::Secs, true)
+        .to_rfc3339_opts(SecondsFormat::Secs, false)
 }

@@ -32,7 +32,7 @@ pub(crate) struct Rows {
     pub memories: usize,
     /// Messages of the agent itself.
     pub messages: usize,
-    /// Places in which no other agent ever answered.
+    /// Places without an answer of any other agent.
     pub sessions: usize,
     pub pins: usize,
     pub turns: usize,

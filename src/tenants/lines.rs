@@ -1,4 +1,4 @@
-//! The lines of a text in a package: checked one by one on the way in, and kept in a file until they
+//! The lines of a text in a package: checked singly on the way in, and kept in a file until they
 //! are taken over, so that no package fills the memory.
 
 use std::fs::{File, OpenOptions};
@@ -23,7 +23,7 @@ pub(super) enum Taken {
     No,
 }
 
-/// Lines that passed their check.
+/// Checked lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     /// None if there was no such text.
@@ -79,7 +79,7 @@ impl Lines {
         Ok(Lines { path, count })
     }
 
-    /// Reads the lines again, one at a time.
+    /// Reads the lines again, line by line.
     pub(super) fn each<E: From<io::Error>>(
         &self,
         mut take: impl FnMut(&str) -> Result<(), E>,
@@ -102,8 +102,8 @@ fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The next line without its end; false at the end of the text. A line that is too long comes with
-/// one byte more than allowed.
+/// The next line without its end; false at the end of the text. An overlong line comes with a byte
+/// more than allowed.
 fn next(reader: &mut impl BufRead, most: u64, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     if reader.take(most + 1).read_until(b'\n', line)? == 0 {

@@ -2,13 +2,13 @@
 //!
 //! An agent is three things: tables in `config.toml`, a folder, and rows that hang on its uid.
 //! Every change of an agent is made here, so that the three stay together and the same checks hold
-//! everywhere. While a gateway runs on the home, the gateway makes the changes: `operations` has it
-//! take them in.
+//! everywhere. While a gateway runs on the home, the gateway makes the changes and takes them in,
+//! by way of `operations`.
 //!
-//! Each function below first settles a change that a killed process left behind, then calls its
-//! verb. From the bottom up: `folders`, `archive`, `rows` and `editing` are the steps, `note` is
-//! the journal of a change under way, the verbs put steps together, and `recovery` takes a noted
-//! change to its end.
+//! Each function below first settles an unfinished change of a killed process, then calls its verb.
+//! From the bottom up: `folders`, `archive`, `rows` and `editing` are the steps, `note` is the
+//! journal of a change under way, the verbs put steps together, and `recovery` takes a noted change
+//! to its end.
 
 mod adding;
 mod archive;
@@ -31,6 +31,7 @@ mod renaming;
 mod restoring;
 mod rows;
 mod rules;
+mod setting;
 mod site;
 mod steering;
 
@@ -52,12 +53,14 @@ pub(crate) use export_import::{Exported, Imported, Wish};
 pub(crate) use folders::{STAGING, leads_beside};
 pub(crate) use inventory::{Origin, Rows, discovered, last_error, rows_of, stored_only};
 pub(crate) use moving_in::{MovedIn, Newcomer, WriteRows};
+pub(crate) use package::fuzz as fuzz_package;
 pub(crate) use purging::{Purged, Stake};
 pub(crate) use removing::Removed;
 pub(crate) use renaming::{OldFolder, stop_leading, stop_leading_all};
 pub(crate) use restoring::Restored;
 pub(crate) use rows::KEEPS_OLD_ID;
 pub(crate) use rules::{Additions, Section, Trial};
+pub(crate) use setting::{Edited, Setting};
 pub(crate) use site::Site;
 pub(crate) use steering::{Steered, Steering, steer};
 
@@ -71,8 +74,7 @@ pub(crate) async fn add(site: &Site, adding: Adding) -> Result<Added, TenantErro
     adding::add(site, begin(site).await?, adding).await
 }
 
-/// Takes into the config a folder that was made by hand, or an agent whose table was taken out by
-/// hand.
+/// Takes a handmade folder into the config, or an agent whose table was deleted by hand.
 pub(crate) async fn adopt(site: &Site, word: &str) -> Result<AgentId, TenantError> {
     adding::adopt(site, begin(site).await?, word).await
 }
@@ -97,8 +99,26 @@ pub(crate) async fn set_default(site: &Site, word: &str) -> Result<(AgentId, boo
     renaming::set_default(begin(site).await?, word).await
 }
 
-/// Writes a binding of exactly this place into the config, or gives the binding that is there to
-/// another agent. None if it has the agent already.
+/// Changes keys in an agent's table.
+pub(crate) async fn set(
+    site: &Site,
+    word: &str,
+    settings: Vec<Setting>,
+) -> Result<Edited, TenantError> {
+    setting::set(begin(site).await?, word, settings, setting::Then::Commit).await
+}
+
+/// The config as it would be after [`set`]. It may have problems, and nothing is written.
+pub(crate) async fn preview(
+    site: &Site,
+    word: &str,
+    settings: Vec<Setting>,
+) -> Result<Edited, TenantError> {
+    setting::set(begin(site).await?, word, settings, setting::Then::OnlyShow).await
+}
+
+/// Writes a binding of exactly this place into the config, or gives the existing binding to another
+/// agent. None if the binding has the agent already.
 pub(crate) async fn bind(
     site: &Site,
     place: &SessionKey,
@@ -138,12 +158,12 @@ pub(crate) async fn purge(site: &Site, which: &str) -> Result<Purged, TenantErro
     purging::purge(site, which).await
 }
 
-/// Writes an agent's files, memories and conversations into one file. The agent stays.
+/// Writes an agent's files, memories and conversations into a single file. The agent stays.
 pub(crate) async fn export(site: &Site, word: &str, path: &Path) -> Result<Exported, TenantError> {
     export_import::export(site, begin(site).await?, word, path).await
 }
 
-/// Takes in a package, or only looks at it.
+/// Takes in a package, or only looks at the package.
 pub(crate) async fn import(
     site: &Site,
     path: &Path,
@@ -159,7 +179,7 @@ pub(crate) async fn move_in(site: &Site, newcomer: Newcomer) -> Result<MovedIn, 
     moving_in::move_in(site, editing, newcomer).await
 }
 
-/// The agents that are there by their uids, and the config.
+/// The present agents by their uids, and the config.
 pub(crate) async fn known(
     site: &Site,
 ) -> Result<(HashMap<AgentUid, AgentId>, Config), TenantError> {
@@ -170,18 +190,18 @@ pub(crate) async fn known(
     Ok((agents.collect(), editing.config.clone()))
 }
 
-/// Tries sections and bindings one by one, and writes none.
+/// Tries each section and binding, and writes none.
 pub(crate) async fn try_out(site: &Site, additions: Additions) -> Result<Trial, TenantError> {
     rules::try_out(begin(site).await?, additions).await
 }
 
-/// Writes the sections and bindings that fit into the config, and tells which do.
+/// Writes all fitting sections and bindings into the config, and reports on each.
 pub(crate) async fn add_rules(site: &Site, additions: Additions) -> Result<Trial, TenantError> {
     rules::add(begin(site).await?, additions).await
 }
 
-/// Finishes or undoes a change that was interrupted by a kill. Every verb above does so by itself;
-/// the gateway does so before reading the config.
+/// Finishes or undoes a change interrupted by a kill. Every verb above does so by itself; the
+/// gateway does so before reading the config.
 pub(crate) async fn settle(site: &Site) -> Result<(), TenantError> {
     locked_and_settled(site).await.map(drop)
 }

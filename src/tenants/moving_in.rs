@@ -1,7 +1,8 @@
-//! A new agent with files, table and rows: all of it, or nothing.
+//! A new agent with files, table and rows: all three, or nothing.
 //!
 //! Files come first, because the check of the table looks for the agent's skills; the table next;
-//! rows last and in one transaction. `recovery` takes away what a killed process left without rows.
+//! rows last and in a single transaction. `recovery` removes the agent of a killed process if the
+//! rows are missing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,15 +30,15 @@ pub(crate) type WriteRows =
 /// An agent on its way into the home.
 pub(crate) struct Newcomer {
     pub(crate) id: AgentId,
-    /// As it was at its old home.
+    /// The agent's table at its old home.
     pub(crate) table: AgentTable,
-    /// A folder with its files, on the disk of the home. It becomes the agent's folder.
+    /// A folder with the agent's files, on the disk of the home, to become the agent's folder.
     pub(crate) files: PathBuf,
     /// Absent: everything is checked and nothing is kept.
     pub(crate) rows: Option<WriteRows>,
 }
 
-/// An agent that has moved in.
+/// A moved-in agent.
 #[derive(Debug)]
 pub(crate) struct MovedIn {
     pub(crate) uid: AgentUid,
@@ -47,7 +48,7 @@ pub(crate) struct MovedIn {
     pub(crate) files: Sizes,
     /// Keys of the agent's table without effect here.
     pub(crate) left_out: Vec<String>,
-    /// Limits that could not be taken over, so that the agent may only look.
+    /// Limits that did not fit, for which the agent got read-only tools instead.
     pub(crate) tightened: Vec<String>,
 }
 

@@ -63,7 +63,8 @@ impl Note {
     }
 }
 
-/// The caller holds the config's lock, so there is one change at a time. Blocks on the disk.
+/// Writes the note. The caller holds the config's lock, so changes come in sequence. Blocks on the
+/// disk.
 pub(super) fn write(home: &Path, change: &Change) -> Result<Note, TenantError> {
     let path = home.join(FILE);
     let json = serde_json::to_vec(change).expect("texts become JSON");

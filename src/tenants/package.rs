@@ -136,7 +136,7 @@ fn write_all(
         let mut file = File::open(folder.join(name))?;
         let mut header = header(file.metadata()?.len());
         let size = header.size()?;
-        // The header has the file's length, so bytes that are appended meanwhile are left out.
+        // The header has the file's length, so bytes appended meanwhile are left out.
         builder.append_data(
             &mut header,
             Path::new(FILES).join(name),
@@ -169,7 +169,7 @@ pub(super) struct Package {
     pub(super) manifest: Manifest,
     pub(super) table: AgentTable,
     pub(super) memories: Lines,
-    /// Memories among them that were seen by all agents at home.
+    /// The memories among them that all agents saw at home.
     pub(super) global: usize,
     pub(super) messages: Lines,
     pub(super) places: usize,
@@ -196,6 +196,15 @@ pub(super) fn read(path: &Path, into: &Path, now: i64) -> Result<Package, Tenant
         now + DAY_MS,
     )
     .map_err(|reason| TenantError::package(path, reason))
+}
+
+/// Reads any bytes as a package without its compression, for `src/fuzzing.rs`.
+pub(crate) fn fuzz(data: &[u8], into: &Path) {
+    let packed = Counted::new(data);
+    let bytes = packed.count();
+    if let Err(reason) = unpack(packed, bytes, into, i64::MAX) {
+        assert!(!reason.is_empty(), "a refusal has a reason");
+    }
 }
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;

@@ -105,7 +105,7 @@ pub(crate) struct Purged {
     pub left: Option<String>,
 }
 
-/// Destroys a removed agent: its files and rows, and what is left of the rows in the database file.
+/// Destroys a removed agent: its files and rows, and traces of the rows in the database file.
 pub(super) async fn purge(site: &Site, which: &str) -> Result<Purged, TenantError> {
     let archive = archive::find(&site.home, which)?;
     refuse_in_use(site, &archive).await?;

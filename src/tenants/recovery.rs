@@ -1,6 +1,6 @@
-//! Recovery: finishes or undoes a change that a killed process left behind.
+//! Recovery: finishes or undoes the unfinished change of a killed process.
 //!
-//! The config decides. A change that the config shows is finished; any other is undone.
+//! The config decides. A change visible in the config is finished; any other is undone.
 
 use std::fs;
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::config::edit;
 use crate::config::store::{self, EditLock};
 use crate::domain::{AgentId, AgentUid};
 
-/// Settles the change in the note of a killed process, if there is one. A failure keeps the note
-/// for the next attempt.
+/// Settles the change in the note of a killed process, if any. A failure keeps the note for the
+/// next attempt.
 pub(super) async fn settle(site: &Site, lock: &EditLock) -> Result<(), TenantError> {
     let home = site.home.clone();
     let left = blocking(move || {
@@ -156,7 +156,7 @@ async fn settle_import(
     ))
 }
 
-/// Folders move in one step, so a folder at the target is whole.
+/// Folders move in a single step, so a folder at the target is whole.
 fn move_unless_there(from: &Path, to: &Path) -> Result<(), TenantError> {
     if fs::symlink_metadata(to).is_ok() {
         Ok(())

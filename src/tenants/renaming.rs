@@ -60,11 +60,12 @@ pub(super) async fn rename(
     Ok((from, to))
 }
 
-/// What becomes of the folder of a renamed agent.
+/// The fate of the old folder of a renamed agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OldFolder {
     Goes,
-    /// Turns under way still write there, and it leads to the new one. [`stop_leading`] ends that.
+    /// The old folder leads to the new folder, because turns under way still write there.
+    /// [`stop_leading`] removes the link.
     LeadsToNew,
 }
 
@@ -78,7 +79,7 @@ pub(crate) fn stop_leading(home: &Path, old_id: &AgentId) {
     }
 }
 
-/// The same for all that a killed gateway left behind.
+/// Takes away all links that a killed gateway left in the place of old folders.
 pub(crate) async fn stop_leading_all(home: &Path, db: &Db) -> Result<(), StoreError> {
     let former = db.read(|connection| agent_rows::former(connection, now_ms()));
     for former in former.await? {

@@ -9,20 +9,22 @@ use super::inventory::{Rows, rows_of};
 use super::site::Site;
 use crate::access::grants;
 use crate::agents::{agent_rows, memory};
+use crate::channels::web;
 use crate::clock::now_ms;
 use crate::delivery::outbox;
 use crate::domain::{AgentId, AgentUid};
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::{
-    agent_pauses, imports, inbox, journal, ledger, subagents, summaries, transcript, turn_log,
+    agent_pauses, imports, inbox, jobs, journal, ledger, subagents, summaries, transcript,
+    turn_log, turn_notes,
 };
 use crate::routing::pins;
 
 /// How long people may go on using the old id of a renamed agent.
 pub(crate) const KEEPS_OLD_ID: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Adds a clone under its own uid, because the database may know an older agent of that id, with
-/// memories. A clone that the store knows already is left alone.
+/// Adds a clone under its own uid, because the database may know an older agent of the same id,
+/// with memories. A clone known to the store is left alone.
 pub(super) async fn record_clone(
     site: &Site,
     id: &AgentId,
@@ -50,6 +52,7 @@ pub(super) async fn record_rename(
     let record = move |tx: &Transaction<'_>| {
         let change = Change::new(Action::AgentRename).of(&to).from(&from).to(&to);
         audit::note(tx, &by, &change, now_ms())?;
+        jobs::rename_agent(tx, &from, &to)?;
         agent_rows::rename(tx, &from, &to, until, now_ms())
     };
     Ok(site.db.write(record).await?)
@@ -77,14 +80,15 @@ pub(super) fn put_aside(
     rows_of(tx, uid)
 }
 
-/// Undoes [`put_aside`], under the old id or a new one.
+/// Undoes [`put_aside`], under the old id or a new id.
 pub(super) fn take_up(tx: &Transaction<'_>, uid: AgentUid, id: &AgentId) -> rusqlite::Result<Rows> {
     memory::restore(tx, uid)?;
     agent_rows::restore(tx, uid, id, now_ms())?;
+    jobs::take_up(tx, uid, now_ms())?;
     rows_of(tx, uid)
 }
 
-/// The rows that are gone, and copies of files that nothing sends any more.
+/// The deleted rows, and copies of outgoing files that no delivery needs any more.
 pub(super) struct Destroyed {
     pub(super) rows: Rows,
     pub(super) outgoing: Vec<String>,
@@ -96,6 +100,7 @@ pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<D
     let outgoing = outbox::purge(tx, uid)?;
     inbox::purge(tx, uid)?;
     summaries::purge(tx, uid)?;
+    web::purge(tx, uid)?;
     let share = transcript::purge(tx, uid)?;
     subagents::purge(tx, uid)?;
     journal::purge(tx, uid)?;
@@ -103,6 +108,9 @@ pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<D
     agent_pauses::purge(tx, uid)?;
     grants::purge(tx, uid)?;
     imports::purge(tx, uid)?;
+    jobs::purge(tx, uid)?;
+    // Other agents have read its words.
+    turn_notes::forget_prompts(tx, now_ms())?;
     let (pins, turns) = (pins::purge(tx, uid)?, turn_log::purge(tx, uid)?);
     let memories = memory::purge(tx, uid)?;
     agent_rows::purge(tx, uid)?;

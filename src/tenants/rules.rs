@@ -1,5 +1,4 @@
-//! Sections and bindings from elsewhere: each is tried by itself, so that one that does not fit stops
-//! no other.
+//! Adds imported sections and bindings. Each is checked alone, so an invalid one keeps out no other.
 
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ pub(crate) struct Section {
 /// What is to be added to the config.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Additions {
-    /// Agents that will be there, for a trial before they are.
+    /// Agents that the import will add. The check needs them before they exist.
     pub(crate) agents: Vec<AgentId>,
     pub(crate) sections: Vec<Section>,
     pub(crate) rules: Vec<NewRule>,
@@ -34,7 +33,7 @@ pub(crate) struct Additions {
 /// The config as it would be with everything that fits.
 #[derive(Debug)]
 pub(crate) struct Trial {
-    /// In the order of the sections. The reason of one that does not fit.
+    /// A result per section, in order. The error says why a section is left out.
     pub(crate) sections: Vec<Result<(), String>>,
     /// In the order of the rules.
     pub(crate) rules: Vec<Result<(), String>>,

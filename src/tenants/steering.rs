@@ -14,7 +14,7 @@ use crate::records::{model_overrides, transcript};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Steering {
-    /// It begins no turn; messages wait.
+    /// The agent begins no turn; messages wait.
     Pause,
     Resume,
     /// Its turns begin again from their last recorded result, and past failures do not count.
@@ -23,7 +23,7 @@ pub(crate) enum Steering {
     Reset,
 }
 
-/// What the change has done.
+/// The outcome of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Steered {
@@ -32,7 +32,7 @@ pub(crate) enum Steered {
     Restarted,
     /// The number of places with a fresh conversation.
     Reset(usize),
-    /// It was paused already, or was not paused.
+    /// The agent was paused already, or was not paused.
     Unchanged,
 }
 

@@ -26,10 +26,8 @@ pub(crate) struct Addresses(BTreeSet<String>);
 impl Addresses {
     /// Adds the addresses of a text.
     pub(crate) fn learn(&mut self, text: &str) {
-        let is_between = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`' | '|');
-        let found = text
-            .split(is_between)
-            .filter(|word| word.contains('.') && word.len() <= MAX_ADDRESS_BYTES)
+        let found = words_with_a_dot(text)
+            .filter(|word| word.len() <= MAX_ADDRESS_BYTES)
             .flat_map(candidates)
             .filter_map(plain);
         self.0.extend(found.take(MOST_OF_A_TEXT));
@@ -50,6 +48,25 @@ impl Addresses {
     pub(crate) fn join(&mut self, others: Addresses) {
         self.0.extend(others.0);
     }
+}
+
+/// The words that may be an address. Most texts have few dots, and most dots end a sentence.
+fn words_with_a_dot(text: &str) -> impl Iterator<Item = &str> {
+    let is_between = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`' | '|');
+    let mut rest = text;
+    let words = std::iter::from_fn(move || {
+        let dot = memchr::memchr(b'.', rest.as_bytes())?;
+        let start = rest[..dot].rfind(is_between).map_or(0, |at| {
+            at + rest[at..].chars().next().map_or(0, char::len_utf8)
+        });
+        let end = rest[dot..]
+            .find(is_between)
+            .map_or(rest.len(), |at| dot + at);
+        let word = &rest[start..end];
+        rest = &rest[end..];
+        Some(word)
+    });
+    words.filter(|word| word.trim_end_matches(CLOSING).contains('.'))
 }
 
 /// A word as an address, with and without the signs at its end: `(see https://a.org/b_(c)).`
@@ -135,6 +152,9 @@ mod tests {
             false,
         );
         check("nothing of the kind", "https://example.org/", false);
+        check("The end. Of it.", "https://end./", false);
+        check("«example.org»|a.org", "https://example.org/", true);
+        check("«example.org»|a.org", "https://a.org/", true);
         check("file:///etc/passwd.txt", "file:///etc/passwd.txt", false);
     }
 

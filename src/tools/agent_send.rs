@@ -33,7 +33,7 @@ impl Tool for AgentSend {
                 "properties": { "agent": { "type": "string" }, "text": { "type": "string" } },
                 "required": ["agent", "text"],
                 "additionalProperties": false,
-            }),
+            }).into(),
         }
     }
 

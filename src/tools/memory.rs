@@ -262,7 +262,7 @@ fn spec(name: &str, description: &str, properties: Value, required: &[&str]) -> 
     ToolSpec {
         name: name.into(),
         description: description.into(),
-        parameters,
+        parameters: parameters.into(),
     }
 }
 

@@ -35,7 +35,7 @@ impl Tool for MessageSend {
                     "text": { "type": "string" },
                 },
                 "additionalProperties": false,
-            }),
+            }).into(),
         }
     }
 

@@ -10,6 +10,7 @@ mod message_send;
 mod now;
 pub(crate) mod policy;
 mod reading;
+mod schedule;
 mod skill;
 mod spawn;
 mod web;
@@ -27,6 +28,7 @@ use crate::config::People;
 use crate::domain::{
     AgentId, Labels, Marked, Marks, OutgoingFile, PersonId, Said, SessionKey, Source,
 };
+use crate::fail_points;
 use crate::models::{ToolCall, ToolSpec};
 use crate::sandbox::Job;
 
@@ -34,6 +36,8 @@ pub use crate::config::Risk;
 pub(crate) use addresses::Addresses;
 pub(crate) use long_results::{Results, clear as clear_results};
 pub use reading::{Reach, Reading};
+pub(crate) use schedule::SCHEDULE;
+pub use schedule::{NewSchedule, ScheduleWish};
 
 /// A tool for models. A single value serves all agents: the scope says whose files, memories and
 /// places a call may touch.
@@ -90,6 +94,10 @@ pub struct Scope {
     pub owns_house: bool,
     /// Set when another agent's turn asked for this turn.
     pub parent: Option<Arc<Parent>>,
+    /// The place that reads the answer, if it is not the place of the turn.
+    pub told_in: Option<SessionKey>,
+    /// No person has asked: the turn of a job.
+    pub is_job: bool,
     /// The people of the config, whose numbers stand in results.
     pub people: Arc<People>,
     /// Long results of this turn.
@@ -102,9 +110,8 @@ pub struct Scope {
 impl Scope {
     /// The place of the people that the turn is for: for a subagent or a peer, its parent's.
     pub fn asked_in(&self) -> &SessionKey {
-        self.parent
-            .as_ref()
-            .map_or(&self.place, |parent| &parent.place)
+        let parents = self.parent.as_ref().map(|parent| &parent.place);
+        parents.or(self.told_in.as_ref()).unwrap_or(&self.place)
     }
 
     /// The person and place that memories are read and saved for.
@@ -205,6 +212,7 @@ pub enum Effect {
     Spawn(Spawn),
     AskPeer(AskPeer),
     SendMessage(SendMessage),
+    Schedule(ScheduleWish),
     /// Done already: a file was written at this path, as the agent names it.
     Wrote(String),
 }
@@ -372,7 +380,7 @@ pub struct ToolBox {
 
 /// A tool with its spec, which is made once.
 struct Entry {
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
     risk: Risk,
     tool: Box<dyn Tool>,
 }
@@ -392,6 +400,7 @@ pub struct ToolView {
     agent: Arc<Agent>,
     role: Role,
     parent: Option<Arc<Parent>>,
+    is_job: bool,
 }
 
 impl ToolBox {
@@ -405,13 +414,14 @@ impl ToolBox {
         tools.push(Box::new(spawn::SpawnTool));
         tools.push(Box::new(agent_send::AgentSend));
         tools.push(Box::new(message_send::MessageSend));
+        tools.push(Box::new(schedule::Schedule));
         Self::of(tools)
     }
 
     pub fn of(tools: Vec<Box<dyn Tool>>) -> Self {
         let entry = |tool: Box<dyn Tool>| {
             Arc::new(Entry {
-                spec: tool.spec(),
+                spec: Arc::new(tool.spec()),
                 risk: tool.risk(),
                 tool,
             })
@@ -440,6 +450,7 @@ impl ToolBox {
             agent: agent.clone(),
             role,
             parent: None,
+            is_job: false,
         }
     }
 
@@ -457,7 +468,12 @@ impl ToolView {
         ToolView { parent, ..self }
     }
 
-    pub fn specs(&self) -> Vec<ToolSpec> {
+    /// The same for the turn of a job.
+    pub fn of_job(self, is_job: bool) -> Self {
+        ToolView { is_job, ..self }
+    }
+
+    pub fn specs(&self) -> Vec<Arc<ToolSpec>> {
         self.offered().map(|entry| entry.spec.clone()).collect()
     }
 
@@ -498,7 +514,9 @@ impl ToolView {
         }
         // The refusal names the tool as the registry does: a name from a model can be any text.
         tracing::debug!(agent.id = %self.agent.id, tool = %entry.spec.name, "tool called");
+        let passing = fail_points::calls(fail_points::Call::Tool);
         let outcome = entry.tool.call(scope, call.arguments.clone()).await;
+        passing.ended();
         let is_kept = entry.tool.keeps_long_results()
             && self.offered().any(|entry| entry.spec.name == "file_read");
         let outcome = long_results::fit(scope, &entry.spec.name, is_kept, outcome).await;
@@ -530,6 +548,9 @@ impl ToolView {
 
     fn decide(&self, entry: &Entry) -> Result<(), policy::Refusal> {
         policy::for_role(&self.agent, &entry.spec.name, entry.risk, self.role)?;
+        if self.is_job && entry.spec.name == SCHEDULE {
+            return Err(policy::Refusal::ByJob);
+        }
         let Some(parent) = &self.parent else {
             return Ok(());
         };
@@ -579,6 +600,7 @@ pub const KNOWN: &[(&str, Risk)] = &[
     ("spawn", Risk::Change),
     ("agent_send", Risk::Reach),
     ("message_send", Risk::Reach),
+    ("schedule", Risk::Change),
     ("memory_search", Risk::Look),
     ("memory_save", Risk::Change),
     ("memory_note", Risk::Change),

@@ -15,7 +15,8 @@ impl Tool for Now {
         ToolSpec {
             name: "now".into(),
             description: "The current date, weekday, time and UTC offset where you are.".into(),
-            parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+            parameters:
+                json!({ "type": "object", "properties": {}, "additionalProperties": false }).into(),
         }
     }
 

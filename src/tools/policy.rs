@@ -45,6 +45,10 @@ pub(crate) enum Refusal {
     Depth,
     Hops,
     Silent,
+    /// A subagent or a peer makes no jobs.
+    Timeless,
+    /// A job makes no jobs.
+    ByJob,
     /// The parent gave the subagent a shorter list.
     Task,
     Parent(Box<Refusal>),
@@ -118,6 +122,7 @@ pub(crate) fn for_run(parent: &Parent, tool: &str, risk: Risk, role: Role) -> Re
         "spawn" => return Err(Refusal::Depth),
         "agent_send" => return Err(Refusal::Hops),
         "message_send" | "file_send" => return Err(Refusal::Silent),
+        "schedule" => return Err(Refusal::Timeless),
         _ => {}
     }
     if parent
@@ -239,6 +244,8 @@ impl fmt::Display for Refusal {
             Refusal::Silent => f.write_str(
                 "you work for another agent, which gets your answer and decides what people see",
             ),
+            Refusal::Timeless => f.write_str("you work for another agent, and make no jobs"),
+            Refusal::ByJob => f.write_str("this turn is a job, and jobs make no jobs"),
             Refusal::Task => f.write_str("whoever gave you this task left it out"),
             Refusal::Parent(refusal) => {
                 write!(f, "the agent you work for may not use it: {refusal}")

@@ -40,7 +40,7 @@ impl Tool for ReadSkill {
                 },
                 "required": ["name"],
                 "additionalProperties": false,
-            }),
+            }).into(),
         }
     }
 

@@ -65,7 +65,7 @@ impl Tool for SpawnTool {
                 },
                 "required": ["task"],
                 "additionalProperties": false,
-            }),
+            }).into(),
         }
     }
 

@@ -22,6 +22,8 @@ pub(super) fn scope_in(home: &Path) -> Scope {
         role: Role::Owner,
         owns_house: true,
         parent: None,
+        told_in: None,
+        is_job: false,
         people: Default::default(),
         results: Arc::new(Results::new(home)),
         read: Reading::default(),
@@ -189,7 +191,7 @@ impl Tool for Stub {
         ToolSpec {
             name: self.0.into(),
             description: String::new(),
-            parameters: json!({}),
+            parameters: json!({}).into(),
         }
     }
 
@@ -281,7 +283,7 @@ fn any_standing() -> impl Strategy<Value = Role> {
 }
 
 fn offered(view: &ToolView) -> Vec<String> {
-    view.specs().into_iter().map(|spec| spec.name).collect()
+    view.specs().iter().map(|spec| spec.name.clone()).collect()
 }
 
 proptest! {

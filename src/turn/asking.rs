@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::TurnRequest;
+use super::calls::CallLog;
 use crate::config::ModelRef;
 use crate::domain::{Imitation, Marks, TurnEvent};
 use crate::models::{
@@ -57,12 +58,17 @@ async fn ask(
     let failure = |error, text: &String| {
         Failure::new(error, !text.is_empty(), &request.system, &request.messages)
     };
-    let mut stream = models
-        .stream(&model, model_request(request))
-        .await
-        .map_err(|error| failure(error, &text))?;
+    let mut call = stage.calls.begin(&model);
+    let mut stream = match models.stream(&model, model_request(request)).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            call.failed(&error.error);
+            return Err(failure(error, &text));
+        }
+    };
     while let Some(event) = stream.next().await {
         stage.hear();
+        call.hear();
         match event {
             Ok(ModelEvent::Working) => {}
             Ok(ModelEvent::Text(piece)) if text.is_empty() => {
@@ -81,6 +87,7 @@ async fn ask(
                     text = held;
                     stage.show(text.clone(), true).await;
                 }
+                call.answered(usage, models.price(&model));
                 return Ok(Answer {
                     text,
                     tool_calls,
@@ -89,9 +96,13 @@ async fn ask(
                     model,
                 });
             }
-            Err(error) => return Err(failure(error, &text)),
+            Err(error) => {
+                call.failed(&error.error);
+                return Err(failure(error, &text));
+            }
         }
     }
+    call.failed(&ModelError::CutOff);
     Err(failure(ModelError::CutOff.into(), &text))
 }
 
@@ -114,6 +125,7 @@ pub(super) struct Stage<'a> {
     shown: &'a Mutex<String>,
     /// When the model last gave a sign of life.
     heard: Mutex<Instant>,
+    calls: &'a CallLog,
 }
 
 impl<'a> Stage<'a> {
@@ -121,11 +133,13 @@ impl<'a> Stage<'a> {
         events: &'a mpsc::Sender<TurnEvent>,
         lead: &'static str,
         shown: &'a Mutex<String>,
+        calls: &'a CallLog,
     ) -> Self {
         Stage {
             events,
             lead,
             shown,
+            calls,
             heard: Mutex::new(Instant::now()),
         }
     }

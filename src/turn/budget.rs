@@ -7,6 +7,7 @@ use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveTime, TimeZone};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Budget, Caps, Money, Price};
+use crate::figures::zone_name;
 use crate::models::Usage;
 
 /// From this part of a limit on, little is left.
@@ -65,7 +66,7 @@ impl Span {
 }
 
 /// The subject of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Limit {
     Tokens(Span),
     Cost(Span),
@@ -74,7 +75,7 @@ pub(crate) enum Limit {
 }
 
 /// The owner of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Whose {
     Agents,
     Persons,
@@ -93,7 +94,7 @@ pub(crate) enum Verdict {
 }
 
 /// A reached limit, and its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Over {
     pub whose: Whose,
     pub limit: Limit,
@@ -259,10 +260,11 @@ where
         Whose::House => format!("All of us here have used up our {what} for {when}."),
     };
     let again = match span {
-        Span::Day => free_at.format("%H:%M (UTC%:z)"),
-        Span::Month => free_at.format("%-d %B, %H:%M (UTC%:z)"),
+        Span::Day => free_at.format("%H:%M"),
+        Span::Month => free_at.format("%-d %B, %H:%M"),
     };
-    format!("{used_up} Try again after {again}.")
+    let zone = zone_name(&free_at.format("%:z").to_string());
+    format!("{used_up} Try again after {again} {zone}.")
 }
 
 /// A time to wait as people say it, rounded up: `20 seconds`, `2 hours`.

@@ -55,7 +55,7 @@ impl Run {
         };
         let offered = tools.specs();
         let of_tools = offered.iter().map(|tool| {
-            estimate_tokens(&tool.description) + estimate_tokens(&tool.parameters.to_string())
+            estimate_tokens(&tool.description) + estimate_tokens(tool.parameters.text())
         });
         let read = estimate_tokens(system)
             + messages.iter().map(of_message).sum::<usize>()

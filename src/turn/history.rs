@@ -4,6 +4,7 @@
 //! writer's mark. Where the config keeps agents separate, an agent gets its own part only;
 //! `records::view` sees to this. Tool calls and recalled memory of other agents are never shown.
 
+use super::Layout;
 use crate::domain::{AgentId, Marks, Said, Source};
 use crate::models::{ModelMessage, estimate_tokens};
 
@@ -69,14 +70,15 @@ pub(crate) struct Current<'a> {
     pub aside: &'a [Said],
 }
 
-/// `room` is how many tokens of history fit; the oldest are left out first.
+/// `room` is how many tokens of history fit; the oldest are left out first. Returns the messages, and
+/// how many there are of each kind.
 pub(crate) fn for_model(
     conversation: Conversation<'_>,
     current: Current<'_>,
     agent: &AgentId,
     marks: &Marks,
     room: usize,
-) -> Vec<ModelMessage> {
+) -> (Vec<ModelMessage>, Layout) {
     let mut writer = marks.writer();
     let mut messages: Vec<ModelMessage> = Vec::new();
     if let Some(summary) = conversation.summary {
@@ -96,6 +98,13 @@ pub(crate) fn for_model(
         }
         is_empty = false;
     }
+    let summary = usize::from(conversation.summary.is_some());
+    let layout = Layout {
+        summary,
+        history: messages.len() - summary,
+        notes: current.aside.len(),
+        recalled: conversation.recalled.len(),
+    };
     let asides = current.aside.iter().chain(conversation.recalled);
     messages.extend(asides.map(|said| ModelMessage::user(writer.mark(said))));
     let question: Vec<String> = introduced(&current)
@@ -104,7 +113,7 @@ pub(crate) fn for_model(
         .map(|said| writer.mark(said))
         .collect();
     messages.push(ModelMessage::user(question.join("\n\n")));
-    messages
+    (messages, layout)
 }
 
 /// The words of the gateway before the question.

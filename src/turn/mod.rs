@@ -6,8 +6,10 @@
 
 mod asking;
 pub(crate) mod budget;
+mod calls;
 mod estimates;
 pub(crate) mod history;
+mod outline;
 pub(crate) mod prompt;
 
 use std::panic::AssertUnwindSafe;
@@ -29,6 +31,9 @@ use crate::tools::{Outcome, Scope, ToolView};
 pub(crate) use asking::wait_for_model;
 use asking::{Answer, Stage, ask_until_answered, telling_if_slow};
 use budget::Over;
+use calls::CallLog;
+pub(crate) use calls::ModelCall;
+pub(crate) use outline::{Layout, Outline};
 
 /// Tools of a round at the same time.
 const MOST_PARALLEL: usize = 8;
@@ -46,6 +51,8 @@ const SKILL: &str = "skill";
 pub(crate) struct TurnRequest {
     pub lineup: Lineup,
     pub system: String,
+    /// Where the sections of both begin.
+    pub outline: Outline,
     /// The last message is the question.
     pub messages: Vec<ModelMessage>,
     pub tools: ToolView,
@@ -71,6 +78,8 @@ pub(crate) struct Run {
     said: String,
     /// The words of the running call, in case the call is cut short.
     saying: Mutex<String>,
+    /// Model calls that are not written down yet.
+    calls: CallLog,
     steps: u32,
     usage: Usage,
     /// The spending of awaited subagents.
@@ -156,6 +165,7 @@ impl Run {
             request,
             said: String::new(),
             saying: Mutex::default(),
+            calls: CallLog::default(),
             steps: 0,
             usage: Usage::default(),
             charged: Charge::default(),
@@ -237,6 +247,16 @@ impl Run {
         self.usage
     }
 
+    /// The model calls since [`Run::take_calls`].
+    pub(crate) fn calls(&self) -> Vec<ModelCall> {
+        self.calls.all()
+    }
+
+    /// The same, to be written down.
+    pub(crate) fn take_calls(&self) -> Vec<ModelCall> {
+        self.calls.take()
+    }
+
     /// The model of the last words.
     pub(crate) fn model(&self) -> Option<&ModelRef> {
         self.model.as_ref()
@@ -277,7 +297,7 @@ impl Run {
         self.may_ask()?;
         self.steps += 1;
         let lead = if self.said.is_empty() { "" } else { PARAGRAPH };
-        let stage = Stage::new(events, lead, &self.saying);
+        let stage = Stage::new(events, lead, &self.saying, &self.calls);
         let span = tracing::debug_span!("model", step = self.steps);
         let asking = ask_until_answered(models, &self.request, &stage).instrument(span);
         let slow = async {

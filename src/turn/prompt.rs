@@ -62,6 +62,15 @@ impl Audience {
 /// agent's own to write and stands last, where it can add to the operator's words but not come
 /// between them.
 pub(crate) fn assemble(agent: &Agent, identity: &Identity, audience: Audience) -> String {
+    outlined(agent, identity, audience).0
+}
+
+/// The same with the names of its sections, each with its first byte.
+pub(crate) fn outlined(
+    agent: &Agent,
+    identity: &Identity,
+    audience: Audience,
+) -> (String, Vec<(String, usize)>) {
     let marks = agent.marks();
     let mut prompt = format!(
         "{}\n{} {HOUSE_RULES}\n{}",
@@ -69,6 +78,7 @@ pub(crate) fn assemble(agent: &Agent, identity: &Identity, audience: Audience) -
         audience.told(),
         marks.rules()
     );
+    let mut starts = vec![(RULES.to_owned(), 0)];
     let sections = sections(identity, &marks);
     let skills = skill_list(&identity.skills().readable);
     let skills = marks.escape(&skills);
@@ -80,17 +90,28 @@ pub(crate) fn assemble(agent: &Agent, identity: &Identity, audience: Audience) -
     let mut room = room_for(&sections, prompt.len() + skills.len());
     for (index, section) in sections.iter().enumerate() {
         if index == before_skills {
-            prompt.push_str(&skills);
+            push_skills(&mut prompt, &skills, &mut starts);
         }
+        starts.push((section.name.to_owned(), prompt.len()));
         section.write(&mut prompt, room);
         // After a cut section no room is left, so a later, smaller section does not push in.
         room = room.saturating_sub(section.len());
     }
     if before_skills == sections.len() {
-        prompt.push_str(&skills);
+        push_skills(&mut prompt, &skills, &mut starts);
     }
-    prompt
+    (prompt, starts)
 }
+
+fn push_skills(prompt: &mut String, skills: &str, starts: &mut Vec<(String, usize)>) {
+    if !skills.is_empty() {
+        starts.push(("Skills".to_owned(), prompt.len()));
+        prompt.push_str(skills);
+    }
+}
+
+/// The name of the first section.
+const RULES: &str = "Name and house rules";
 
 /// Bytes for the list of skills. With too few, descriptions are cut and names are not.
 const MAX_SKILL_LIST_BYTES: usize = 24 * 1024;

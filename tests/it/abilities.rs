@@ -141,6 +141,7 @@ async fn everything_has_its_reason() {
             "telegram:topic:-1001:101",
             "--as",
             "telegram:222",
+            "--all",
         ],
     )
     .await;
@@ -151,14 +152,15 @@ async fn everything_has_its_reason() {
             .strip_prefix("without ")
             .and_then(|rest| rest.split(':').next());
         let shown = ["web_fetch", "file_write", "file_delete", "skill letters"];
-        !line.starts_with("tools: ") && tool.is_none_or(|tool| shown.contains(&tool))
+        let is_shown = |tools: &str| tools.split(", ").any(|tool| shown.contains(&tool));
+        !line.starts_with("tools: ") && tool.is_none_or(is_shown)
     };
     let told = format!("model: {told}");
     let told: Vec<&str> = told.lines().filter(is_shown).collect();
     assert_snapshot!(told.join("\n"), @"
     model: fake/small (agents.rose.model, config.toml:24)
     without web_fetch: the agent's `tools.deny` names it (agents.rose.tools.deny, config.toml:25)
-    without file_write: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
+    without file_write, file_edit, spawn, schedule, memory_save, memory_note, memory_edit: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
     without file_delete: the risk profile `careful` denies it (risk_profiles.careful.deny, config.toml:20)
     skills: minutes (pool: its `skills` names it) (agents.rose.skills, config.toml:27)
     without skill letters: its `skills` does not name it

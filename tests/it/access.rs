@@ -53,7 +53,7 @@ async fn strangers_unbound_groups_and_talk_that_is_not_for_us_reach_no_model() {
     );
     assert_eq!(
         house.ask("SELECT group_concat(DISTINCT outcome) FROM inbox"),
-        "a guest,no binding or /agent opens this place,observed"
+        "a guest,a guest who waits to be let in,no binding or /agent opens this place,observed"
     );
     gateway.shutdown().await;
 }
@@ -195,7 +195,7 @@ async fn an_owner_learns_how_to_open_a_place_and_can_open_it_with_a_pin() {
     lobby.says(ALICE, "@parlor_bot hello").await;
     assert_eq!(
         lobby.wait_for_sent(1).await.text,
-        "Nobody answers here yet. /agent with an agent's name opens this place; a binding for telegram:topic:-1001:55 in config.toml does it too."
+        "Nobody answers here yet. /agent with an agent's name opens this place; /bind with one does it for good (telegram:topic:-1001:55 in config.toml)."
     );
     lobby.says(BOB, "/agent rose").await;
     lobby.says(ALICE, "/agent rose").await;

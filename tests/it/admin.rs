@@ -336,6 +336,44 @@ async fn a_platform_that_does_not_answer_is_the_reason_not_to_be_ready() {
     process.kill().await;
 }
 
+/// A commit without a change still works on a full disk, so that is no sign that messages are stored.
+#[tokio::test]
+async fn a_full_disk_is_the_reason_not_to_be_ready() {
+    let watched = Watched::new("").await;
+    let process = watched.start().await;
+    watched.becomes("/readyz", 200).await;
+    watched.house.fills_up("INSERT ON inbox");
+    watched.house.telegram.dm(ALICE).says("hello").await;
+    assert_snapshot!(watched.becomes("/readyz", 503).await.body, @"
+    not ready
+    the disk is full, so nothing more can be stored. Free some space; waiting messages are kept by their platform
+    ");
+    // Only the inbox is full here, so another write may work before the next try.
+    let telling = async {
+        loop {
+            let told = crate::cli::run(watched.house.home.path(), &["status"]).await;
+            if told.code == 1 {
+                return told.stdout;
+            }
+        }
+    };
+    let told = tokio::time::timeout(Duration::from_secs(20), telling).await;
+    let told = told.expect("the status tells");
+    assert!(
+        told.contains("nothing can be stored: the disk is full"),
+        "{told}"
+    );
+    watched.house.works_again();
+    watched.house.telegram.dm(ALICE).wait_for_sent(1).await;
+    watched.becomes("/readyz", 200).await;
+    process.wait_for_log("the store works again").await;
+    watched
+        .house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
+    assert_eq!(process.stop().await, 0);
+}
+
 /// Discord takes our calls, but its messages come over another connection.
 #[tokio::test]
 async fn a_discord_that_is_not_heard_is_the_reason_not_to_be_ready() {
@@ -381,7 +419,9 @@ async fn metrics_need_the_token_unless_the_config_opens_them() {
         );
     }
     assert_eq!(watched.get_with_token("/metrics").await.status, 200);
-    assert_eq!(watched.get_with_token("/").await.status, 404);
+    assert_eq!(watched.get_with_token("/nothing").await.status, 404);
+    let dashboard = watched.get_with_token("/").await;
+    assert_eq!(dashboard.status, 401, "a token for watchers is no key");
     let posted = format!(
         "POST /healthz HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         watched.address
@@ -424,10 +464,38 @@ async fn a_public_listener_tells_nothing_without_the_token() {
     process
         .wait_for_log("the admin listener is on 0.0.0.0")
         .await;
-    for path in ["/healthz", "/readyz", "/metrics", "/"] {
+    for path in ["/healthz", "/readyz", "/metrics", "/nothing"] {
         assert_eq!(watched.get(path).await.status, 401, "{path}");
     }
     assert_eq!(watched.get_with_token("/healthz").await.status, 200);
+    assert_eq!(process.stop().await, 0);
+}
+
+/// The gateway goes on without the listener, and tells it to everybody who asks.
+#[tokio::test]
+async fn an_address_that_is_taken_is_told() {
+    let watched = Watched::new("metrics = \"open\"").await;
+    let taken = std::net::TcpListener::bind(&watched.address).expect("it is free");
+    let process = watched.house.spawn().await;
+    process.wait_for_log("the admin listener is off").await;
+    let home = watched.house.home.path();
+    let (_, port) = watched.address.split_once(':').expect("a port");
+    let reason = format!("port {port} is taken by another program");
+    let status = crate::cli::run(home, &["status"]).await;
+    assert_eq!(status.code, 1, "{}", status.stdout);
+    let told = format!("The dashboard is off: {reason}\n");
+    assert!(status.stdout.contains(&told), "{}", status.stdout);
+    let doctor = crate::cli::run(home, &["doctor"]).await;
+    assert_eq!(doctor.code, 1, "{}", doctor.stdout);
+    assert!(doctor.stdout.contains(&reason), "{}", doctor.stdout);
+    let dashboard = crate::cli::run(home, &["dashboard"]).await;
+    assert!(dashboard.stderr.contains(&reason), "{}", dashboard.stderr);
+    drop(taken);
+    process
+        .wait_for_log(&format!("the admin listener is on {}", watched.address))
+        .await;
+    let status = crate::cli::run(home, &["status"]).await;
+    assert_eq!(status.code, 0, "{}", status.stdout);
     assert_eq!(process.stop().await, 0);
 }
 

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::cli::{Ran, run};
 use crate::support::House;
+use crate::support::checker::Promise;
 use crate::support::fake_model::Script;
 use crate::support::fake_telegram::ALICE;
 use crate::support::house::{Process, ask};
@@ -154,7 +155,7 @@ async fn a_restored_home_is_the_home_that_was_backed_up() {
     };
     assert_eq!(modified(&new), modified(home.path()));
     let audit = fine(&new, &["audit"]).await;
-    assert!(audit.contains("restore"), "{audit}");
+    assert!(audit.contains("brought the home back"), "{audit}");
     let talk = crate::cli::run_with_input(&new, &["chat"], "still there?\n").await;
     assert_eq!(
         (talk.code, talk.stdout.lines().count()),
@@ -206,6 +207,8 @@ async fn what_was_there_before_a_restore_is_kept_aside() {
 #[tokio::test]
 async fn a_backup_is_made_while_the_gateway_works() {
     let mut house = House::new("[access]\nowners = [\"telegram:111\"]\n").await;
+    // The store goes back to an earlier time.
+    house.give_up(Promise::SentOnce);
     house.leave_leftovers();
     let process = house.spawn().await;
     let chat = house.telegram.dm(ALICE);
@@ -269,6 +272,21 @@ async fn a_backup_is_made_while_the_gateway_works() {
     let answered = tokio::time::timeout(std::time::Duration::from_secs(20), answered).await;
     answered.expect("the restored home goes on with the question under way");
     assert_eq!(process.stop().await, 0);
+}
+
+/// An archive without the database would look like a good one, and rotate good ones away.
+#[tokio::test]
+async fn a_home_that_has_lost_its_database_is_not_backed_up() {
+    let (home, folder, _file) = backed_up().await;
+    let to = folder.path().join("all");
+    fs::create_dir(&to).expect("makes");
+    fs::write(to.join("parlor-2020-01-01T00-00-00Z.tar.gz"), "good").expect("writes");
+    fs::remove_file(home.path().join("parlor.db")).expect("is there");
+    let folder = to.display().to_string();
+    let ran = run(home.path(), &["backup", "--to", &folder, "--keep", "1"]).await;
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    assert!(ran.stderr.contains("is missing"), "{}", ran.stderr);
+    assert_eq!(fs::read_dir(&to).expect("reads").count(), 1);
 }
 
 #[tokio::test]

@@ -106,7 +106,8 @@ fn documents_name_files_and_items_that_exist() {
 }
 
 fn pages_of_the_book() -> Vec<String> {
-    files_below("docs/src")
+    let files = files_below("docs/src").into_iter();
+    files.filter(|file| file.ends_with(".md")).collect()
 }
 
 /// A file that is named without its folder, because the text around it says which one it is.

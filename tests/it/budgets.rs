@@ -29,7 +29,7 @@ async fn at_the_daily_cap_a_place_is_told_once_and_the_owners_were_warned_before
         bob.says(text).await;
         house.settled(&gateway).await;
     }
-    let told = "I've used up my tokens for today. Try again after 00:00 (UTC+00:00).";
+    let told = "I've used up my tokens for today. Try again after 00:00 UTC.";
     assert_eq!(bob.texts(), ["re: one", "re: two", "re: three", told]);
     alice.says("and me").await;
     alice.says("and me").await;
@@ -92,7 +92,7 @@ async fn money_is_counted_with_the_prices_of_the_model() {
         [
             "re: one",
             "re: two",
-            "I've used up my money for today. Try again after 00:00 (UTC+00:00)."
+            "I've used up my money for today. Try again after 00:00 UTC."
         ]
     );
     gateway.shutdown().await;
@@ -107,7 +107,7 @@ async fn a_long_turn_counts_while_it_runs_and_is_stopped_at_the_cap() {
     let (bob, _owner) = (house.telegram.dm(BOB), house.telegram.dm(ALICE));
     bob.says("go on for ever").await;
     house.settled(&gateway).await;
-    insta::assert_snapshot!(bob.texts().join("\n"), @"I had to stop in the middle. I've used up my tokens for today. Try again after 00:00 (UTC+00:00).");
+    insta::assert_snapshot!(bob.texts().join("\n"), @"I had to stop in the middle. I've used up my tokens for today. Try again after 00:00 UTC.");
     assert_eq!(
         house.ask("SELECT outcome || ' ' || steps FROM turns"),
         "over budget 2"
@@ -354,8 +354,8 @@ async fn usage_tells_owners_everything_and_others_their_own() {
     • Main: 1 turn, 112 tokens (90 cached), 0.0001 USD
 
     By place:
-    • telegram:dm:222: 2 turns, 224 tokens (180 cached), 0.0003 USD
-    • telegram:dm:111: 1 turn, 112 tokens (90 cached), 0.0001 USD
+    • Bob's private chat (telegram:dm:222): 2 turns, 224 tokens (180 cached), 0.0003 USD
+    • Alice's private chat (telegram:dm:111): 1 turn, 112 tokens (90 cached), 0.0001 USD
 
     By person:
     • Bob (telegram:222): 2 turns, 224 tokens (180 cached), 0.0003 USD
@@ -406,22 +406,22 @@ async fn usage_tells_owners_everything_and_others_their_own() {
         text.replace(&today, "DAY")
     };
     insta::assert_snapshot!(usage(&["usage"]).await, @"
-    Today (DAY): 3 turns, 336 tokens, 0.00039 USD
+    Today (DAY): 3 turns, 336 tokens, 0.0004 USD
 
-    AGENT        TURNS  INPUT  CACHED  OUTPUT         COST
-    Rose (rose)      2    210     180      14  0.00026 USD
-    Main (main)      1    105      90       7  0.00013 USD
+    AGENT        TURNS  INPUT  CACHED  OUTPUT        COST
+    Rose (rose)      2    210     180      14  0.0003 USD
+    Main (main)      1    105      90       7  0.0001 USD
 
-    PLACE                    TURNS  INPUT  CACHED  OUTPUT         COST
-    Bob (telegram:dm:222)        2    210     180      14  0.00026 USD
-    Alice (telegram:dm:111)      1    105      90       7  0.00013 USD
+    PLACE                                   TURNS  INPUT  CACHED  OUTPUT        COST
+    Bob's private chat (telegram:dm:222)        2    210     180      14  0.0003 USD
+    Alice's private chat (telegram:dm:111)      1    105      90       7  0.0001 USD
 
-    PERSON                TURNS  INPUT  CACHED  OUTPUT         COST
-    Bob (telegram:222)        2    210     180      14  0.00026 USD
-    Alice (telegram:111)      1    105      90       7  0.00013 USD
+    PERSON                TURNS  INPUT  CACHED  OUTPUT        COST
+    Bob (telegram:222)        2    210     180      14  0.0003 USD
+    Alice (telegram:111)      1    105      90       7  0.0001 USD
 
-    MODEL     TURNS  INPUT  CACHED  OUTPUT         COST
-    fake/any      3    315     270      21  0.00039 USD
+    MODEL     TURNS  INPUT  CACHED  OUTPUT        COST
+    fake/any      3    315     270      21  0.0004 USD
     ");
     insta::assert_snapshot!(usage(&["usage", "--by", "agent", "--json"]).await, @r#"
     {
@@ -435,7 +435,8 @@ async fn usage_tells_owners_everything_and_others_their_own() {
         "cost": {
           "amount": "0.00039",
           "currency": "USD"
-        }
+        },
+        "unpriced_tokens": 0
       },
       "by": {
         "agent": [
@@ -449,7 +450,8 @@ async fn usage_tells_owners_everything_and_others_their_own() {
             "cost": {
               "amount": "0.00026",
               "currency": "USD"
-            }
+            },
+            "unpriced_tokens": 0
           },
           {
             "id": "main",
@@ -461,7 +463,8 @@ async fn usage_tells_owners_everything_and_others_their_own() {
             "cost": {
               "amount": "0.00013",
               "currency": "USD"
-            }
+            },
+            "unpriced_tokens": 0
           }
         ]
       },
@@ -469,9 +472,9 @@ async fn usage_tells_owners_everything_and_others_their_own() {
     }
     "#);
     insta::assert_snapshot!(usage(&["usage", "--since", "3d", "--by", "person", "--csv"]).await, @"
-    by,id,name,turns,input_tokens,cached_tokens,output_tokens,cost,currency
-    person,telegram:222,Bob,2,210,180,14,0.00026,USD
-    person,telegram:111,Alice,1,105,90,7,0.00013,USD
+    by,id,name,turns,input_tokens,cached_tokens,output_tokens,cost,currency,unpriced_tokens
+    person,telegram:222,Bob,2,210,180,14,0.00026,USD,0
+    person,telegram:111,Alice,1,105,90,7,0.00013,USD,0
     ");
     house.tell("DELETE FROM spending");
     assert_eq!(usage(&["usage"]).await, "Today (DAY): nothing was used.\n");
@@ -606,6 +609,7 @@ async fn an_owner_allows_more_for_today_or_this_month() {
     let mut told = Vec::new();
     for line in [
         "/allow main 2.00 today",
+        "/allow main 50000",
         "/allow mainn 50 tokens",
         "/allow main lots",
         "/allow telegram:111 50 tokens today",
@@ -616,7 +620,8 @@ async fn an_owner_allows_more_for_today_or_this_month() {
         told.push(says(line).await);
     }
     insta::assert_snapshot!(told.join("\n"), @"
-    main has no limit on money today that could be raised. There are limits on tokens today.
+    main has no limit on money today that could be raised. There are limits on tokens today: /allow main 50000 tokens today.
+    main has no limit on money today that could be raised. There are limits on tokens today: /allow main 50000 tokens today.
     No agent and no person is called mainn. A person is named by an id, such as telegram:12345678; house is everybody.
     Write who gets how much: /allow rose 2.00 today, /allow rose 50000 tokens today or /allow house 5 this month.
     telegram:111 is an owner, and owners have no limits of their own.
@@ -654,7 +659,7 @@ async fn an_owner_allows_more_for_today_or_this_month() {
     - house, this month: 336 of 105,000 tokens (5,000 tokens more allowed)
     - main, today: 336 of 350 tokens (250 tokens more allowed)
 
-    For costs, add prices to config.toml: [providers.<name>.prices], per million tokens.
+    Models without a price in config.toml were used, so costs leave them out. Prices go to [providers.<name>.prices], per million tokens.
     ");
     let audit = "SELECT group_concat(actor || ' ' || coalesce(agent, subject) || ': ' || before || ' > ' || after, '; ') FROM audit WHERE action = 'allow'";
     insta::assert_snapshot!(house.ask(audit), @"telegram:111 telegram:222: 1000 tokens today > 1050 tokens today; telegram:111 house: 100000 tokens this month > 105000 tokens this month; telegram:111 main: 100 tokens today > 150 tokens today; cli main: 150 tokens today > 350 tokens today");

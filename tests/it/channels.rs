@@ -231,6 +231,7 @@ impl Side for OnLocal {
                         .screen
                         .send_modify(|said| said.push(std::mem::take(&mut saying))),
                     Shown::Whole(whole) => desk.screen.send_modify(|said| said.push(whole.text)),
+                    Shown::TakenUp { .. } => {}
                 }
             }
         });
@@ -523,9 +524,9 @@ async fn commands_say_the_same_everywhere<S: Side>() {
     );
     assert_eq!(
         ask(&scene.side.dm(Who::Owner), Who::Owner, "/agnet").await,
-        "There is no command /agnet. Did you mean /agent? /help lists all of them."
+        "There is no command /agnet. Did you mean /agent? /help shows what there is."
     );
-    let help = ask(&topic, Who::Member, "/help").await;
+    let help = ask(&topic, Who::Member, "/help all").await;
     for spec in SPECS.iter().filter(|spec| spec.least == Role::Guest) {
         assert!(
             help.contains(&format!("/{}", spec.name)),

@@ -8,7 +8,7 @@ use crate::support::House;
 use crate::support::fake_model::Script;
 use crate::support::pty::Pty;
 
-const WAITING: &str = "Waiting for the answer before leaving. Ctrl-C leaves at once.";
+const WAITING: &str = "Waiting for the answer before leaving. Ctrl-C or Ctrl-D leaves at once.";
 
 /// The screen behind the person's first line, without the sign of life.
 fn talk(screen: &str) -> String {
@@ -56,8 +56,8 @@ async fn ctrl_c_leaves_at_once_after_quit_and_the_answer_comes_later() {
         let mut again = chat(&house).await;
         again
             .sees("the answer of before", |screen| {
-                screen.contains("What was asked here before is answered now:")
-                    && screen.contains("re: first")
+                screen.contains("Answering what you asked before: “first”")
+                    && screen.contains("Main: re: first")
             })
             .await;
         again.types("/new\r");
@@ -78,7 +78,7 @@ async fn ctrl_d_repeats_nothing_of_the_answer() {
     let screen = chat.shows("goes on to its end.").await;
     assert_eq!(chat.ends().await, 0);
     assert_snapshot!(talk(&screen), @"
-    Waiting for the answer before leaving. Ctrl-C leaves at once.
+    Waiting for the answer before leaving. Ctrl-C or Ctrl-D leaves at once.
     Main: The answer has begun and goes on to its end.
     ");
 }

@@ -62,9 +62,10 @@ async fn groups_that_the_bot_cannot_serve_are_named_with_their_binding() {
     let process = checked(&house, 4).await;
     process.wait_for_log("`telegram:group:-1004`").await;
     insta::assert_snapshot!(warnings(&process).join("\n"), @"
+    I was removed from the group. Add me again session=telegram:group:-1002
     the bot is not in the group of the binding `telegram:topic:-1002:7`. Add it there, or remove the binding
     the bot may not write in the group of the binding `telegram:topic:-1003:*`. Let it send messages there, or make it an admin
-    the bot is not in the group of the binding `telegram:group:-1004`. Add it there, or remove the binding
+    Telegram does not know the group of the binding `telegram:group:-1004`. Correct its number (/whoami in the group tells it), or add the bot there
     ");
     assert_eq!(process.stop().await, 0);
 }

@@ -113,7 +113,7 @@ async fn models_are_listed_with_what_they_are_here() {
     /model fake/spare switches to that one.
     ");
     assert_snapshot!(talk.bob("/model").await, @"
-    ☕ Main uses fake/any here (default_model).
+    ☕ Main uses fake/any here (the default model).
     /model fake/spare switches to that one.
     ");
     talk.bob("/model fake/big").await;
@@ -140,6 +140,7 @@ async fn a_chosen_model_lasts_until_reset_or_new_also_over_a_restart() {
     let mut talk = Talk::in_topic(5).await;
     assert_snapshot!(talk.bob("/model FAKE/big").await, @"☕ Main uses fake/big here from now on. /model reset or /new undoes that.");
     assert_snapshot!(talk.bob("/model fake/big").await, @"☕ Main already uses fake/big here.");
+    assert_snapshot!(talk.bob("/model big").await, @"☕ Main already uses fake/big here.");
     talk.restart().await;
     talk.bob("hello").await;
     assert_eq!(talk.asked(), "big");
@@ -151,28 +152,27 @@ async fn a_chosen_model_lasts_until_reset_or_new_also_over_a_restart() {
     let gateway = talk.gateway.as_ref().expect("it is open");
     talk.house.settled(gateway).await;
     assert_snapshot!(talk.bob("/status").await, @"
-    ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
-    ☕ Main uses fake/big here (chosen here with /model).
+    ☕ Main answers here. An owner gave this topic to Main.
+    ☕ Main uses fake/big here.
     This conversation has 2 messages.
     You have used 112 tokens today.
-    The last answer here is based on a guest's words.
 
     Nothing is being written here, and nothing waits.
     ");
     assert!(
         talk.bob("/whoami")
             .await
-            .contains("☕ Main uses fake/big here (chosen here with /model).")
+            .contains("☕ Main uses fake/big here.")
     );
     let elsewhere = talk.house.telegram.forum(-1001).topic(6, "Elsewhere");
     elsewhere.says(BOB, "hello").await;
     elsewhere.wait_for_sent(1).await;
     assert_eq!(talk.asked(), "any", "another place");
 
-    assert_snapshot!(talk.bob("/model reset").await, @"☕ Main uses fake/any here again (default_model).");
+    assert_snapshot!(talk.bob("/model reset").await, @"☕ Main uses fake/any here again (the default model).");
     talk.bob("hello").await;
     assert_eq!(talk.asked(), "any");
-    assert_snapshot!(talk.bob("/model reset").await, @"No model was chosen here. ☕ Main uses fake/any (default_model).");
+    assert_snapshot!(talk.bob("/model reset").await, @"No model was chosen here. ☕ Main uses fake/any (the default model).");
 
     talk.bob("/model fake/spare").await;
     assert_snapshot!(talk.bob("/new").await, @"
@@ -229,7 +229,7 @@ async fn a_press_chooses_like_the_command_also_after_a_restart() {
     assert_eq!(talk.asked(), LONG);
     talk.bob("/model").await;
     assert_snapshot!(talk.presses("↩ reset").await, @"
-    ☕ Main uses fake/any here again (default_model).
+    ☕ Main uses fake/any here again (the default model).
     Pressed by Bob.
     ");
     talk.stop().await;
@@ -256,7 +256,7 @@ async fn what_is_no_longer_offered_says_so() {
         .await;
     assert_snapshot!(answered.params["text"].as_str().unwrap_or_default(), @"That model is no longer offered. /models lists the others.");
     assert_snapshot!(talk.bob("/model").await, @"
-    ☕ Main uses fake/any here (default_model).
+    ☕ Main uses fake/any here (the default model).
     /model fake/spare switches to that one.
     fake/big was chosen here, but it is no longer offered.
     ");
@@ -298,7 +298,7 @@ async fn explain_tells_the_model_and_who_decided() {
             .output();
         String::from_utf8(run.await.expect("it starts").stdout).expect("text")
     };
-    let text = explain(&[]).await;
+    let text = explain(&["--all"]).await;
     assert_snapshot!(text.split_once("\n\nmodel").map(|(_, model)| format!("model{model}")).unwrap_or(text), @"
     model: fake/big (chosen here with /model)
     fallback: fake/any, fake/spare
@@ -306,17 +306,8 @@ async fn explain_tells_the_model_and_who_decided() {
     max_tokens: 900
     reasoning: low
     tools: now, skill, file_read, file_list, file_search, memory_search, transcript_search
-    without web_fetch: a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool (access.tools.guest, default)
-    without file_write: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
-    without file_edit: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
-    without file_delete: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
-    without file_send: a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool (access.tools.guest, default)
-    without spawn: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
-    without agent_send: a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool (access.tools.guest, default)
-    without message_send: a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool (access.tools.guest, default)
-    without memory_save: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
-    without memory_note: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
-    without memory_edit: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
+    without web_fetch, file_send, agent_send, message_send: a guest may use tools up to `look` (`[access.tools]`), and this is a `reach` tool (access.tools.guest, default)
+    without file_write, file_edit, file_delete, spawn, schedule, memory_save, memory_note, memory_edit: a guest may use tools up to `look` (`[access.tools]`), and this is a `change` tool (access.tools.guest, default)
     skills: none (agents.main.skills, not set)
     memory: on (agents.main.memory, default); what is saved is for the place
     recalls: memories of Main, memories for telegram:topic:-1001:5, global memories

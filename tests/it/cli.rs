@@ -81,7 +81,7 @@ async fn init_writes_the_team_and_keeps_what_is_there() {
     created config.toml
     kept    agents/rose/SOUL.md
     ");
-    assert_snapshot!(first.stderr, @"HOME is ready. `parlor chat` talks to the agents here; config.toml has the way to Telegram and Discord.");
+    assert_snapshot!(first.stderr, @"HOME is ready. `parlor chat` talks to the agents here; `parlor setup` connects a model and a bot.");
     assert_eq!(
         std::fs::read_to_string(home.path().join("agents/rose/SOUL.md")).expect("reads"),
         "my own rose"
@@ -221,13 +221,13 @@ async fn agent_list_shows_who_is_there() {
     assert_snapshot!(run(home.path(), &["agent", "list"]).await.stdout, @"
     ID    NAME     MODEL  SKILLS  PLACES  MEMORIES  STATE
     main  ☕ Main  demo        1       0         0  default
-    rose  🌹 Rose  demo        2       1         0
-    ada   🛠️ Ada   demo        2       1         0
+    rose  🌹 Rose  demo        2       2         0
+    ada   🛠️ Ada   demo        2       2         0
     ");
     let json = run(home.path(), &["agent", "list", "--json"]).await.stdout;
     let rows: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(rows[1]["id"], "rose");
-    assert_eq!(rows[1]["bindings"], 1);
+    assert_eq!(rows[1]["bindings"], 2);
 }
 
 /// S0.11, and part of S0.35.
@@ -245,13 +245,14 @@ async fn agent_info_says_where_each_file_comes_from() {
     USER.md: inherited
     BOOTSTRAP.md: missing
     MEMORY.md: own
-    skill thread-summary: pool, it has the whole pool
-    skill tighten: local, it is its own
+    skill thread-summary: pool, no `skills` list
+    skill tighten: local, in its own folder
     memory: 0 private, 0 global, 0 of people, 0 of places, 0 pieces of files; MEMORY.md has 0 bytes; nothing saved yet
-    tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
-    tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
-    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
+    tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, schedule, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, schedule, memory_search, memory_save, memory_note, transcript_search
+    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, schedule, memory_search, memory_save, memory_note, transcript_search
     tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
+    bound: writing (web:home:writing)
     bound: writing (local:home:writing)
     state: ready
     waiting: 0 messages
@@ -346,23 +347,21 @@ async fn agent_prompt_prints_the_same_bytes_until_something_changes() {
 async fn route_explain_tells_every_rule_and_the_winner() {
     let home = fresh_home().await;
     assert_snapshot!(run(home.path(), &["route", "explain", "local:home:writing"]).await.stdout, @"
-    Rose answers in writing (local:home:writing). Line 49 of config.toml gives this topic to Rose.
+    Rose answers in writing (local:home:writing). Line 62 of config.toml gives this topic to Rose.
     Asked for local:you, an owner.
 
     local:home:writing belongs to rose
-    because of config.toml line 49: exact topic local:home:writing
+    because of config.toml line 62: exact topic local:home:writing
 
     name: writing
 
     pin          local:home:writing  no pin
-    exact topic  local:home:writing  config.toml line 49, rose: decides
-    name or tag  local:home          no binding
-    room         local:home          no binding
-    platform     local               no binding
+    exact topic  local:home:writing  config.toml line 62, rose: decides
     default      default_agent       main: not needed
+    no binding for: name or tag, room, platform
 
     model: demo (no other model is set)
-    tools, skills, memory and limits: told once the gateway or a chat has run in this home
+    --all adds every rule that was looked for, and tools, skills, memory and limits.
     ");
     run_with_input(home.path(), &["chat", "--topic", "writing"], "/agent ada\n").await;
     let pinned = run(
@@ -394,7 +393,7 @@ async fn route_explain_tells_every_rule_and_the_winner() {
 #[tokio::test]
 async fn config_check_reports_all_problems_at_once() {
     let home = fresh_home().await;
-    assert_snapshot!(run(home.path(), &["config", "check"]).await.stdout, @"config.toml is fine: 3 agents, 2 bindings.");
+    assert_snapshot!(run(home.path(), &["config", "check"]).await.stdout, @"config.toml is fine: 3 agents, 4 bindings.");
     let text = r#"defualt_agent = "main"
 
 [telegram]
@@ -512,7 +511,7 @@ async fn config_check_notes_secrets_that_are_missing_here() {
     2 | token = { env = "TELEGRAM_BOT_TOKEN" }
       |                 ^^^^^^^^^^^^^^^^^^^^ the secret is looked for here
       |
-      = help: set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = "…" }
+      = help: set it where Parlor is started (`export TELEGRAM_BOT_TOKEN=…`), or keep the secret in a file and write { file = "…" }
 
     `parlor run` would not start on this machine: a secret is missing.
     "#);
@@ -525,7 +524,7 @@ async fn config_check_notes_secrets_that_are_missing_here() {
     2 | token = { env = "TELEGRAM_BOT_TOKEN" }
       |                 ^^^^^^^^^^^^^^^^^^^^ the secret is looked for here
       |
-      = help: set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = "…" }
+      = help: set it where Parlor is started (`export TELEGRAM_BOT_TOKEN=…`), or keep the secret in a file and write { file = "…" }
 
     1 problem in config.toml. Parlor was not started.
     "#);

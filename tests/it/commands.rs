@@ -122,7 +122,7 @@ async fn a_near_miss_switches_nothing_and_is_suggested() {
     assert_snapshot!(talk.alice("/agent ros").await, @"No agent is called ros. Did you mean /agent rose?");
     assert_snapshot!(talk.alice("/agent night").await, @"No agent is called night. Did you mean /agent night-desk?");
     assert_snapshot!(talk.alice("/agent xyzzy").await, @"No agent is called xyzzy. You can choose main, rose, night-desk.");
-    assert_snapshot!(talk.alice("/agnet rose").await, @"There is no command /agnet. Did you mean /agent? /help lists all of them.");
+    assert_snapshot!(talk.alice("/agnet rose").await, @"There is no command /agnet. Did you mean /agent? /help shows what there is.");
     assert_snapshot!(talk.alice("/agent").await, @"
     ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
     /agent rose switches to 🌹 Rose; /agents lists everyone.
@@ -134,7 +134,7 @@ async fn a_near_miss_switches_nothing_and_is_suggested() {
 async fn once_is_for_one_message_and_stands_over_a_lasting_switch() {
     let mut talk = Talk::in_topic(5).await;
     talk.alice("/agent night-desk").await;
-    assert_snapshot!(talk.alice("/agent main once").await, @"☕ Main takes your next message here, and only that one.");
+    assert_snapshot!(talk.alice("/agent main once").await, @"☕ Main takes the next message here, and only that one.");
     talk.alice("for main").await;
     assert_eq!(talk.asked(), "You are Main ☕ (agent id: main).");
     talk.alice("for night desk").await;
@@ -157,18 +157,18 @@ async fn whoami_has_the_key_to_paste_into_the_config() {
     assert_snapshot!(talk.bob("/whoami").await, @"
     You are Bob (guest), telegram:222.
     This is the topic “A topic”, telegram:topic:-1001:5.
-    ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
-    ☕ Main uses fake/any here (default_model).
+    ☕ Main answers here. An owner gave this topic to Main.
+    ☕ Main uses fake/any here.
     ");
     talk.alice("/agent rose").await;
     let today = chrono::Local::now().format("%-d %b %Y").to_string();
     assert_snapshot!(talk.alice("/whoami").await.replace(&today, "(today)"), @r#"
     You are Alice (owner), telegram:111.
     This is the topic “A topic”, telegram:topic:-1001:5.
-    🌹 Rose answers here. You chose Rose on (today).
+    🌹 Rose answers here. You chose Rose just now.
     🌹 Rose uses the demo model (echoes only) here (the agent's own).
 
-    To keep 🌹 Rose here for good, add this to config.toml:
+    To keep 🌹 Rose here for good, write /bind rose, or add this to config.toml:
     [[bindings]]
     match = "telegram:topic:-1001:5"
     agent = "rose"
@@ -205,17 +205,16 @@ async fn status_and_help_say_more_to_owners() {
     talk.bob("hello").await;
     talk.house.settled(&talk.gateway).await;
     assert_snapshot!(talk.bob("/status").await, @"
-    ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
-    ☕ Main uses fake/any here (default_model).
+    ☕ Main answers here. An owner gave this topic to Main.
+    ☕ Main uses fake/any here.
     This conversation has 2 messages.
     You have used 112 tokens today.
-    The last answer here is based on a guest's words.
 
     Nothing is being written here, and nothing waits.
     ");
     assert_snapshot!(talk.alice("/status").await, @"
     ☕ Main answers here. Line 25 of config.toml gives telegram:group:-1001 to Main.
-    ☕ Main uses fake/any here (default_model).
+    ☕ Main uses fake/any here (the default model).
     This conversation has 2 messages.
     You have used no tokens today.
     The last answer here is based on a guest's words.
@@ -234,8 +233,21 @@ async fn status_and_help_say_more_to_owners() {
     assert_snapshot!(talk.bob("/help").await, @"
     Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
 
+    /agents: everyone, and who answers here
+    /agent NAME: switch to another agent; /agent reset undoes that
+    /new: start a fresh conversation
+    /stop: cancel the answer
+    /status: what is going on here
+    /memory, /remember TEXT, /forget WORDS: what the agent knows
+    /whoami: who you are here, and why this agent answers
+
+    /help all lists every command.
+    ");
+    assert_snapshot!(talk.bob("/help all").await, @"
+    Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
+
     Who answers
-    /agent [name] [once | for 2h] | why | reset | close: who answers here, or switch
+    /agent [name] [once | for 2h] | why | reset: who answers here, or switch
     /agents: all agents you can talk to
     /model [provider/model] | reset: the model used here, or switch
     /models: all models you can choose here
@@ -249,15 +261,15 @@ async fn status_and_help_say_more_to_owners() {
     What the agent knows
     /skills: the skills of the agent here
     /memory: what the agent here remembers
-    /remember [--person | --place | --private | --global] text: save a memory
+    /remember [--person | --place] text: save a memory
     /forget words | id: find a memory and delete it
 
     You and the bot
     /whoami: who you are, where you are, and why this agent answers
-    /usage [today | 7d | 30d]: your tokens and cost (owners: everyone's)
-    /help: this list
+    /usage [today | 7d | 30d]: your tokens and cost
+    /help [all]: the most useful commands, or all
     ");
-    let for_owners = talk.alice("/help").await;
+    let for_owners = talk.alice("/help all").await;
     assert!(
         for_owners.contains(
             "/pair [CODE] [yes | no]: who waits and who was let in, or let in the person with this code"
@@ -353,14 +365,14 @@ async fn a_plain_group_is_opened_as_a_group() {
     let gateway = house.open().await;
     let group = house.telegram.group(-77);
     group.says(ALICE, "@parlor_bot hello").await;
-    assert_snapshot!(group.wait_for_sent(1).await.text, @"Nobody answers in this group yet. A binding for telegram:group:-77 in config.toml opens it for everybody; /agent with an agent's name opens it for you alone.");
+    assert_snapshot!(group.wait_for_sent(1).await.text, @"Nobody answers in this group yet. /bind with an agent's name opens it for everybody (telegram:group:-77 in config.toml), /agent with one for you alone.");
     group.says(ALICE, "/whoami").await;
     assert_snapshot!(group.wait_for_sent(2).await.text, @r#"
     You are Alice (owner), telegram:111.
-    This group is telegram:group:-77:111.
-    Nobody answers you in this group: no binding or /agent opens this group (groups = "bound"). /agent with an agent's name opens it for you alone.
+    This is the group “Chat -77”, telegram:group:-77:111.
+    Nobody answers you in this group: no binding or /agent opens this group (groups = "bound"). /agent with an agent's name opens it for you alone; /bind with one opens it for everybody.
 
-    To open this group for good, add this to config.toml:
+    To open this group for good, write /bind main, or add this to config.toml:
     [[bindings]]
     match = "telegram:group:-77"
     agent = "main"
@@ -377,7 +389,7 @@ async fn once_said_during_a_once_turn_is_for_the_message_after_it() {
     talk.house.model.hold();
     talk.place.says(ALICE, "for the night desk").await;
     talk.house.model.wait_for_open(1).await;
-    assert_snapshot!(talk.alice("/agent rose once").await, @"🌹 Rose takes your next message here, and only that one.");
+    assert_snapshot!(talk.alice("/agent rose once").await, @"🌹 Rose takes the next message here, and only that one.");
     talk.house.model.release();
     talk.next().await;
     talk.alice("for rose").await;
@@ -396,7 +408,7 @@ async fn once_more_for_the_same_agent_during_its_turn_counts() {
     talk.house.model.hold();
     talk.place.says(ALICE, "first").await;
     talk.house.model.wait_for_open(1).await;
-    assert_snapshot!(talk.alice("/agent night-desk once").await, @"Night Desk takes your next message here, and only that one.");
+    assert_snapshot!(talk.alice("/agent night-desk once").await, @"Night Desk takes the next message here, and only that one.");
     talk.house.model.release();
     talk.next().await;
     talk.alice("second").await;

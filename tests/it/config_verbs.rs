@@ -60,7 +60,7 @@ async fn any_file_can_be_checked() {
     7 | agent = "rsoe"
       |         ^^^^^^ no agent has this id
       |
-      = help: add a section [agents.rsoe]
+      = help: add a section [agents.rsoe], or name an agent of this file: `main`
 
     2 problems in stdin.
     "#);
@@ -81,6 +81,7 @@ async fn programs_get_every_problem_with_its_place() {
       "ok": false,
       "agents": null,
       "bindings": null,
+      "route_tests": null,
       "problems": [
         {
           "severity": "error",
@@ -103,7 +104,7 @@ async fn programs_get_every_problem_with_its_place() {
           "code": "meaning",
           "message": "unknown agent `rsoe`",
           "label": "no agent has this id",
-          "help": "add a section [agents.rsoe]",
+          "help": "add a section [agents.rsoe], or name an agent of this file: `main`",
           "file": "HOME/config.toml",
           "line": 7,
           "column": 9,
@@ -182,7 +183,7 @@ async fn a_provider_without_its_key_is_a_warning_with_its_place() {
     5 | api_key = { env = "PARLOR_TEST_NO_SUCH_VARIABLE" }
       |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the secret is looked for here
       |
-      = help: set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = "…" }
+      = help: set it where Parlor is started (`export PARLOR_TEST_NO_SUCH_VARIABLE=…`), or keep the secret in a file and write { file = "…" }
     "#);
     let ran = run(home.path(), &["config", "check", "--json"]).await;
     let told = json(&ran.stdout);
@@ -192,7 +193,7 @@ async fn a_provider_without_its_key_is_a_warning_with_its_place() {
       "code": "missing-secret",
       "message": "the environment variable PARLOR_TEST_NO_SUCH_VARIABLE is not set; [providers.openai] needs it",
       "label": "the secret is looked for here",
-      "help": "set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = \"…\" }",
+      "help": "set it where Parlor is started (`export PARLOR_TEST_NO_SUCH_VARIABLE=…`), or keep the secret in a file and write { file = \"…\" }",
       "file": "FILE",
       "line": 5,
       "column": 19,

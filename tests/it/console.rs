@@ -119,7 +119,7 @@ async fn the_console_tells_who_wrote_where_and_who_answered() {
     let house = House::new(TEAM).await;
     house.configure_provider("prices = { any = { input = 1.0, output = 2.0 } }");
     let mut console = Console::start(&house);
-    assert_snapshot!(console.wait_for("is up").await.replace(env!("CARGO_PKG_VERSION"), "VERSION"), @"[system] Parlor VERSION is up. Times are local (UTC+00:00); Ctrl-C stops.");
+    assert_snapshot!(console.wait_for("is up").await.replace(env!("CARGO_PKG_VERSION"), "VERSION"), @"[system] Parlor VERSION is up. Times are local (UTC); Ctrl-C stops.");
     assert_snapshot!(console.wait_for("connected").await, @"[system] connected as @parlor_bot · polling · 2 agents · https://t.me/parlor_bot");
     let topic = house.telegram.forum(-1001).topic(101, "Writing");
     topic.says(ALICE, "@parlor_bot hello").await;
@@ -131,7 +131,7 @@ async fn the_console_tells_who_wrote_where_and_who_answered() {
         .supergroup(-1009)
         .says(BOB, "@parlor_bot hello")
         .await;
-    assert_snapshot!(console.wait_for("telegram:group:-1009").await, @"[system] Bob in telegram:group:-1009: ignored, no binding or /agent opens this group");
+    assert_snapshot!(console.wait_for("Chat -1009").await, @"[system] Bob in “Chat -1009”: ignored, no binding or /agent opens this group");
     let carol = house.telegram.dm(CAROL);
     carol.says("let me in").await;
     carol.wait_for_sent(1).await;
@@ -150,16 +150,23 @@ async fn the_console_tells_who_wrote_where_and_who_answered() {
     }
     let alice = house.telegram.dm(ALICE);
     alice.says("hello").await;
-    assert_snapshot!(console.wait_for("Alice in private").await, @"[main] Alice in private → ☕ Main (default_agent) · N s · N tokens · cost N");
+    assert_snapshot!(console.wait_for("Alice in private").await, @"[main] Alice in private → ☕ Main (default agent) · N s · N tokens · cost N");
     let ignored = console
         .lines()
         .iter()
         .filter(|line| line.contains("ignored"))
         .count();
     assert_eq!(ignored, 2, "once per place and hour");
+    // Bob's talk is part of what Alice's next question is answered with.
+    topic.says(ALICE, "@parlor_bot and now?").await;
+    topic.wait_for_sent(2).await;
     console.signal("-INT").await;
     console.wait_for("Stopping.").await;
     assert_eq!(console.exit_code().await, Some(0));
+    let lines = console.lines().join("\n");
+    for detail in ["less trusted words", "the admin listener"] {
+        assert!(!lines.contains(detail), "{lines}");
+    }
 }
 
 /// S21 of the security review: names of people and topics are words of people.

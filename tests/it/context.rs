@@ -132,6 +132,13 @@ async fn a_failing_summary_is_in_nobodys_way() {
     talk(&house, &gateway, 10).await;
     assert_eq!(house.telegram.dm(ALICE).texts().len(), 10);
     assert_eq!(house.ask("SELECT count(*) FROM summaries"), "0");
+    let tried = house
+        .model
+        .journal()
+        .iter()
+        .filter(|request| is_summary(request))
+        .count();
+    assert_eq!(tried, 1, "it is not tried again after every turn");
     gateway.shutdown().await;
 }
 

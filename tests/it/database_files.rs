@@ -7,6 +7,7 @@ use insta::assert_snapshot;
 
 use crate::cli::{Ran, run, run_with_input};
 use crate::support::House;
+use crate::support::checker::Promise;
 use crate::support::fake_telegram::ALICE;
 use crate::support::house::{Process, ask};
 
@@ -25,6 +26,8 @@ impl Used {
     async fn new() -> Self {
         let mut house = House::new(OWNED).await;
         house.leave_leftovers();
+        // The last words go out without the store.
+        house.give_up(Promise::SentOnce);
         let process = house.spawn().await;
         house.telegram.dm(ALICE).says("hello").await;
         house.telegram.dm(ALICE).wait_for_sent(1).await;

@@ -413,3 +413,30 @@ async fn a_thread_that_is_called_like_an_agent_is_given_to_it() {
     assert_eq!(asked(&house), "rose");
     gateway.shutdown().await;
 }
+
+/// A channel is found by its name, alone or behind the server's, and a thread behind both.
+#[tokio::test]
+async fn places_are_found_by_server_and_channel() {
+    let (house, discord, guild) = House::with_garden("", MENTION).await;
+    let general = guild.text_channel(8101, "general");
+    let thread = general.thread(8111, "talk");
+    let gateway = house.open_with(&discord).await;
+    let hello = format!("{} hello", PARLOR_BOT.mention());
+    general.says(BOB, &hello).await;
+    thread.says(BOB, &hello).await;
+    general.wait_for_sent(1).await;
+    thread.wait_for_sent(1).await;
+    gateway.settled().await;
+    gateway.shutdown().await;
+    let home = house.home.path();
+    for (word, key) in [
+        ("Garden/general", "discord:channel:8101"),
+        ("general", "discord:channel:8101"),
+        ("garden/general/talk", "discord:thread:8101:8111"),
+        ("talk", "discord:thread:8101:8111"),
+    ] {
+        let told = crate::cli::run(home, &["route", "explain", word, "--json"]).await;
+        let told: serde_json::Value = serde_json::from_str(&told.stdout).expect("JSON");
+        assert_eq!(told["origin"]["key"], key, "{word}");
+    }
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use parlor::gateway::Gateway;
 
 use crate::support::House;
+use crate::support::checker::Promise;
 use crate::support::fake_discord::{ALICE, BOB, CAROL, FakeDiscord, Room, Route};
 use crate::support::fake_model::Script;
 
@@ -317,6 +318,8 @@ async fn a_deleted_channel_ends_what_is_done_there() {
 #[tokio::test]
 async fn a_deleted_thread_takes_half_an_answer_along() {
     let (house, discord, thread, gateway) = house("").await;
+    // The half answer was deleted with its thread.
+    house.give_up(Promise::NothingLeft);
     let text = "This answer takes its time, so that one can see it being written, piece by piece, up to its very end.";
     house.model.enqueue(Script::Pauses {
         text: text.into(),

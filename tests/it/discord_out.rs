@@ -240,7 +240,7 @@ async fn an_archived_thread_is_woken_and_a_locked_one_is_parked() {
     assert_eq!(
         told,
         format!(
-            "I could not answer in `discord:thread:8101:{}` (“talk”): the thread is locked. The answer is kept, and so are those that \
+            "I could not answer in “talk” (`discord:thread:8101:{}`): the thread is locked. The answer is kept, and so are those that \
              follow. `/retry` there or here sends them again; `parlor failed` lists them.",
             thread.id
         )

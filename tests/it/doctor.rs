@@ -79,7 +79,7 @@ async fn a_fresh_home_is_well_and_every_part_is_looked_at() {
     assert_snapshot!(troubles(&told), @"
     note gateway: No gateway runs on this home.
     note database: There is no database yet.
-    note models: Some agents answer with the built-in demo model, which is no real one.
+    note models: All agents answer with the built-in demo model, which only echoes.
     note backup: No backup is in backups/ of the home folder.
     ");
     let ran = run(home.path(), &["doctor", "--state"]).await;
@@ -147,6 +147,60 @@ async fn faults_on_telegram_are_told_apart() {
             .fail("getChatMember", Fault::Kicked)
             .until_dropped();
         assert_snapshot!(found(home, "telegram.rights").await, @"bad: The bot is not in the group of the binding `telegram:topic:-1001:5`. () → Add it there, or remove the binding.");
+    }
+}
+
+/// Of a bot that Telegram calls: another program took it over, or the calls fail.
+#[tokio::test]
+async fn faults_of_a_webhook_are_told_apart() {
+    let house = House::new(OWNED).await;
+    crate::webhook::hook(&house, "127.0.0.1:0");
+    let home = house.home.path();
+    let webhook = async || {
+        let (_, told) = json(home, &[]).await;
+        let findings = told["findings"].as_array().expect("a list").clone();
+        findings
+            .iter()
+            .any(|found| found["id"] == "telegram.webhook")
+    };
+    assert!(!webhook().await, "the gateway sets it at its start");
+    house
+        .telegram
+        .set_webhook("https://old.example/secret-path");
+    assert_snapshot!(found(home, "telegram.webhook").await, @"bad: Telegram calls old.example and not the address of [telegram.webhook]. () → Stop other programs with this token, and restart the gateway, which sets the webhook.");
+    house.telegram.set_webhook("https://bot.example.org/hook");
+    assert!(!webhook().await);
+    house
+        .telegram
+        .fail_webhook("Connection refused", 2 * 60 * 60);
+    assert!(!webhook().await, "two hours ago is no news");
+    house
+        .telegram
+        .fail_webhook("SSL error {error:0A000086}", 60);
+    assert_snapshot!(found(home, "telegram.webhook").await, @"bad: Telegram cannot deliver to the webhook. (SSL error {error:0A000086}) → Check url of [telegram.webhook], its certificate, and the proxy in front of it.");
+    assert!(
+        house.telegram.calls("getUpdates").is_empty(),
+        "nobody polls"
+    );
+}
+
+#[tokio::test]
+async fn a_clock_that_differs_from_the_platforms_is_told() {
+    let (house, discord, _) = House::with_garden("", "[agents.main]\n").await;
+    let home = house.home.path();
+    let (_, told) = json(home, &[]).await;
+    assert!(!told.to_string().contains("This clock differs"), "{told:#}");
+    let late = std::time::Duration::from_secs(300);
+    house.telegram.set_back(late);
+    discord.set_back(late);
+    for id in ["clock.telegram", "clock.discord"] {
+        let told = found(home, id).await;
+        let (_, rest) = told.split_once("'s by -").expect("a difference");
+        let (seconds, fix) = rest.split_once(" s. () → ").expect("a fix");
+        let seconds: u64 = seconds.parse().expect("a number");
+        assert!((295..=305).contains(&seconds), "{told}");
+        assert!(told.starts_with("warn: This clock differs from "), "{told}");
+        assert_eq!(fix, "timedatectl set-ntp true");
     }
 }
 
@@ -279,8 +333,8 @@ async fn models_are_asked_side_by_side() {
         })
         .collect();
     assert_snapshot!(lines.join("\n"), @"
-    bad: fake/first does not answer. (the model provider refused: the key was not accepted (401): Incorrect API key provided.) → Put a valid key where api_key of [providers.fake] points, then parlor reload
-    warn: fake/second does not answer. (the model provider refused: the key was not accepted (401): Incorrect API key provided.) → Put a valid key where api_key of [providers.fake] points, then parlor reload
+    bad: fake/first does not answer. (the model provider refused: it wants a key, and the config has none (401): Incorrect API key provided.) → Add api_key to [providers.fake] in config.toml, then parlor reload
+    warn: fake/second does not answer. (the model provider refused: it wants a key, and the config has none (401): Incorrect API key provided.) → Add api_key to [providers.fake] in config.toml, then parlor reload
     bad: gone/far does not answer. (cannot reach the model server: the connection was refused: client error (Connect): tcp connect error: Connection refused (os error 111)) → Check base_url of [providers.gone], and that the server runs.
     ");
     let asked = house.model.last_request();
@@ -329,7 +383,7 @@ async fn what_is_safe_is_repaired_when_asked() {
     note home.leftovers: .restoring-1 is the rest of a restore that was cut short.
     bad secrets.modes: Other users of this machine may read HOME/secrets/old.
     note secrets.unused: config.toml does not name HOME/secrets/old.
-    note models: Some agents answer with the built-in demo model, which is no real one.
+    note models: All agents answer with the built-in demo model, which only echoes.
     note backup: No backup is in backups/ of the home folder.
     ");
     assert_eq!(
@@ -366,7 +420,7 @@ async fn unused_files_of_the_root_are_told_and_archived_when_asked() {
     assert_snapshot!(troubles(&told), @"
     note gateway: No gateway runs on this home.
     note database: There is no database yet.
-    note models: Some agents answer with the built-in demo model, which is no real one.
+    note models: All agents answer with the built-in demo model, which only echoes.
     note backup: No backup is in backups/ of the home folder.
     note files.unknown: BOOTSTRAP_OLD.md in the home folder is unused: Parlor does not use it.
     note files.overridden: TOOLS.md in the home folder is unused: every agent has its own.
@@ -411,7 +465,7 @@ async fn a_broken_home_is_looked_at_as_far_as_it_goes() {
     note gateway: No gateway runs on this home.
     bad secrets.missing: The secret of `discord.token` cannot be read.
     warn secrets.missing: The secret of `telegram.token` is not set.
-    note models: Some agents answer with the built-in demo model, which is no real one.
+    note models: All agents answer with the built-in demo model, which only echoes.
     note security.no-owner: Nobody is an owner on a platform, so nobody is told of problems there.
     note backup: No backup is in backups/ of the home folder.
     ");
@@ -428,6 +482,13 @@ async fn a_broken_home_is_looked_at_as_far_as_it_goes() {
             .await
             .starts_with("bad: The database cannot be used.")
     );
+    fs::remove_file(path.join("parlor.db")).expect("is there");
+    let lost = found(path, "database").await;
+    assert!(
+        lost.starts_with("bad:") && lost.contains("is missing"),
+        "{lost}"
+    );
+    fs::write(path.join("parlor.db"), vec![7; 9000]).expect("writes");
     fs::remove_file(path.join("config.toml")).expect("is there");
     assert!(
         found(path, "config")
@@ -449,7 +510,7 @@ async fn old_backups_and_places_without_a_rule_are_told() {
     topic.wait_for_sent(1).await;
     assert_eq!(process.stop().await, 0);
     let home = house.home.path();
-    assert_snapshot!(found(home, "routing").await, @"note: 1 shared place has no rule and falls to the default agent: telegram:topic:-1001:5. () → Give them to agents with /bind NAME there, or in config.toml.");
+    assert_snapshot!(found(home, "routing").await, @"note: 1 shared place has no rule and falls to the default agent: Roses (telegram:topic:-1001:5). () → Give them to agents with /bind NAME there, or in config.toml.");
     assert_snapshot!(found(home, "backup").await, @"note: No backup is in backups/ of the home folder. () → parlor backup --keep 7, every night");
     house.write("backups/parlor-2020-01-01T00-00-00Z.tar.gz", "");
     assert!(

@@ -383,7 +383,7 @@ guest = "everything"
     6 | tools = { allow = ["file_raed", "juggle"] }
       |                                 ^^^^^^^^ no tool has this name
       |
-      = help: the tools are now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
+      = help: the tools are now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, schedule, memory_search, memory_save, memory_note, memory_edit, transcript_search
 
     error: unknown agent `rosa`
      --> HOME/config.toml:7:20

@@ -81,10 +81,10 @@ async fn a_reset_gives_back_the_switch_from_before() {
     scene.says(&topic, ALICE, "/agent ada").await;
     assert_snapshot!(scene.says(&topic, ALICE, "/agent for 2h main").await, @"Main answers here for 2 hours, until TIME DAY. /agent reset ends that sooner.");
     assert_eq!(scene.says(&topic, BOB, "hi").await, "Main");
-    assert_snapshot!(scene.says(&topic, ALICE, "/agent reset").await, @"That switch is undone, and the one before counts again. Ada answers here. You chose Ada on DAY. /agent reset undoes that one too.");
+    assert_snapshot!(scene.says(&topic, ALICE, "/agent reset").await, @"That switch is undone, and the one before counts again. Ada answers here. You chose Ada just now. /agent reset undoes that one too.");
     assert_eq!(scene.says(&topic, BOB, "hi").await, "Ada");
     scene.says(&topic, ALICE, "/agent main once").await;
-    assert_snapshot!(scene.says(&topic, ALICE, "/agent reset").await, @"That switch is undone, and the one before counts again. Ada answers here. You chose Ada on DAY. /agent reset undoes that one too.");
+    assert_snapshot!(scene.says(&topic, ALICE, "/agent reset").await, @"That switch is undone, and the one before counts again. Ada answers here. You chose Ada just now. /agent reset undoes that one too.");
     assert_eq!(scene.says(&topic, BOB, "hi").await, "Ada");
     assert_snapshot!(scene.says(&topic, ALICE, "/agent reset").await, @"The switch is undone. Rose answers here. Line 26 of config.toml gives this topic to Rose.");
     assert_eq!(scene.says(&topic, BOB, "hi").await, "Rose");
@@ -109,15 +109,15 @@ async fn a_guest_takes_no_place_that_they_could_not_give_back() {
         Vec::new(),
         "no button that would be refused"
     );
-    assert_snapshot!(timeless(&shown.text), @"Ada answers here. Alice chose Ada on DAY.");
-    assert_snapshot!(scene.says(&topic, BOB, "/agent main once").await, @"Main takes your next message here, and only that one.");
+    assert_snapshot!(timeless(&shown.text), @"Ada answers here. Alice chose Ada just now.");
+    assert_snapshot!(scene.says(&topic, BOB, "/agent main once").await, @"Main takes the next message here, and only that one.");
     assert_eq!(scene.says(&topic, BOB, "hi").await, "Main");
     assert_eq!(scene.says(&topic, BOB, "hi").await, "Ada");
     // For a while, and back before its time.
     scene.says(&topic, BOB, "/agent for 2h main").await;
     assert_eq!(scene.says(&topic, CAROL, "hi").await, "Main");
     assert_snapshot!(scene.says(&topic, BOB, "/agent main").await, @"Only an owner or admin can take this topic from Ada for good: Ada is for members, so you couldn't give it back. /agent main once and /agent for 2h main work.");
-    assert_snapshot!(scene.says(&topic, BOB, "/agent reset").await, @"That switch is undone, and the one before counts again. Ada answers here. Alice chose Ada on DAY. /agent reset undoes that one too.");
+    assert_snapshot!(scene.says(&topic, BOB, "/agent reset").await, @"That switch is undone, and the one before counts again. Ada answers here. Alice chose Ada just now. /agent reset undoes that one too.");
     assert_eq!(scene.says(&topic, CAROL, "hi").await, "Ada");
     scene.ends().await;
 }
@@ -146,7 +146,7 @@ async fn what_a_guest_switched_a_guest_resets() {
     let scene = Scene::new(TEAM).await;
     let topic = scene.topic(5);
     assert_snapshot!(scene.says(&topic, BOB, "/agent main").await, @"Main answers here from now on. /agent reset undoes that.");
-    assert_snapshot!(scene.says(&topic, CAROL, "/agent reset").await, @"The switch is undone. Rose answers here. Line 26 of config.toml gives this topic to Rose.");
+    assert_snapshot!(scene.says(&topic, CAROL, "/agent reset").await, @"The switch is undone. Rose answers here. An owner gave this topic to Rose.");
     scene.ends().await;
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use crate::support::House;
+use crate::support::checker::Promise;
 use crate::support::fake_telegram::{ALICE, OTHER_BOT};
 use crate::support::house::Process;
 
@@ -201,6 +202,8 @@ async fn a_start_reads_no_more_with_twenty_thousand_conversations() {
         return eprintln!("skipped: there is no /proc here");
     }
     let house = House::new(OPEN).await;
+    // Most rows are made up.
+    house.give_up(Promise::AnsweredOnce);
     read_until_the_first_answer(&house).await;
     let few = read_until_the_first_answer(&house).await;
     let connection =

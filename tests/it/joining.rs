@@ -47,10 +47,10 @@ async fn a_question_is_answered_by_the_gateway_that_runs() {
     assert!(!house.model.last_request().has("hello"));
     let (code, told, _) = asked(&house, &["--agent", "rose", "--json", "who?"]).await;
     assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("\"agent\": \"rose\""), "{told}");
+    assert!(told.contains("\"id\": \"rose\""), "{told}");
     assert!(told.contains("\"output\": "), "{told}");
     let (_, told, _) = asked(&house, &["--json", "and now?"]).await;
-    assert!(told.contains("\"agent\": \"main\""), "{told}");
+    assert!(told.contains("\"id\": \"main\""), "{told}");
     assert_eq!(house.ask("SELECT count(*) FROM pins"), "0");
     let (code, _, told) = asked(&house, &["--agent", "ros", "who?"]).await;
     assert_eq!(code, Some(2));
@@ -119,8 +119,16 @@ async fn a_chat_joins_the_gateway_that_runs() {
         screen.contains("🌹 Rose: re: a title") && screen.ends_with("writing ›")
     })
     .await;
+    // The press may come before the chat has heard of the answer's end.
+    let leaving = "Press Ctrl-C again or Ctrl-D to leave.";
     chat.types(CTRL_C);
-    chat.shows("Press Ctrl-C again or Ctrl-D to leave.").await;
+    let screen = chat.sees("what the press does", |screen| {
+        screen.contains(leaving) || screen.contains("Nothing is being written here.")
+    });
+    if !screen.await.contains(leaving) {
+        chat.types(CTRL_C);
+        chat.shows(leaving).await;
+    }
     chat.types(CTRL_D);
     assert_eq!(chat.ends().await, 0);
     // The gateway goes on.
@@ -207,9 +215,61 @@ async fn an_answer_waits_for_the_next_terminal() {
 async fn a_chat_ends_when_its_gateway_does() {
     let (house, process) = open_house().await;
     let mut chat = chat(&house).await;
+    chat.types("half a line");
+    chat.shows("› half a line").await;
     assert_eq!(process.stop().await, 0);
-    chat.shows("error: the gateway has stopped").await;
-    assert_eq!(chat.ends().await, 1);
+    let screen = chat.shows(GATEWAY_STOPPED).await;
+    assert!(!screen.contains("error"), "{screen}");
+    assert!(!screen.contains("› The gateway"), "{screen}");
+    assert_eq!(chat.ends().await, 0);
+}
+
+const GATEWAY_STOPPED: &str = "The gateway has stopped, and this chat ends with it.";
+
+/// W4: the gateway finishes the answer, and the chat shows it to its end.
+#[tokio::test]
+async fn a_chat_shows_the_answer_that_its_gateway_finishes() {
+    let (house, process) = open_house().await;
+    let mut chat = chat(&house).await;
+    crate::chat::begun(&house, &mut chat).await;
+    let stopping = tokio::spawn(process.stop());
+    house.wait_until_unreachable().await;
+    chat.types("too late\r");
+    chat.shows("The gateway is stopping").await;
+    house.model.release();
+    let screen = chat
+        .sees("the end of the answer and of the chat", |screen| {
+            let said = ["goes on to its end.", GATEWAY_STOPPED, "“too late”"];
+            said.iter().all(|words| screen.contains(words))
+        })
+        .await;
+    assert_eq!(
+        screen.matches("The answer has begun").count(),
+        1,
+        "{screen}"
+    );
+    assert_eq!(chat.ends().await, 0);
+    assert_eq!(stopping.await.expect("it stops"), 0);
+    assert_eq!(house.ask("SELECT outcome FROM turns"), "answered");
+}
+
+/// The same for a script that asked.
+#[tokio::test]
+async fn a_question_is_answered_by_a_gateway_that_stops() {
+    let (house, process) = open_house().await;
+    house.model.hold();
+    let asking = async { asked(&house, &["--json", "which"]).await };
+    let stopping = async {
+        house.model.wait_for_open(1).await;
+        let stopping = tokio::spawn(process.stop());
+        house.wait_until_unreachable().await;
+        house.model.release();
+        stopping.await.expect("it stops")
+    };
+    let ((code, answer, told), stopped) = tokio::join!(asking, stopping);
+    assert_eq!((code, told.as_str(), stopped), (Some(0), "", 0), "{answer}");
+    assert!(answer.contains("\"answer\": \"re: which\""), "{answer}");
+    assert!(answer.contains("\"model\": \"fake/any\""), "{answer}");
 }
 
 /// A question beside a chat is answered by the gateway of that chat.

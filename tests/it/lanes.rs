@@ -84,7 +84,7 @@ impl Tool for Boom {
         ToolSpec {
             name: "boom".into(),
             description: "Breaks.".into(),
-            parameters: serde_json::json!({ "type": "object" }),
+            parameters: serde_json::json!({ "type": "object" }).into(),
         }
     }
 
@@ -343,7 +343,7 @@ impl Tool for Gate {
         ToolSpec {
             name: "gate".into(),
             description: "Waits.".into(),
-            parameters: serde_json::json!({ "type": "object" }),
+            parameters: serde_json::json!({ "type": "object" }).into(),
         }
     }
 
@@ -439,6 +439,7 @@ async fn sessions_with(
         Arc::new(registry),
     );
     let sessions = Sessions::new(Services {
+        alarm: parlor::jobs::Alarm::default(),
         snapshots: Snapshots::new(snapshot),
         pins: Arc::new(pins::remembered(db.clone())),
         aliases: Arc::default(),

@@ -27,7 +27,7 @@ async fn an_agent_that_only_the_store_has_is_listed_and_can_be_adopted() {
     assert_snapshot!(fine(home.path(), &["agent", "list"]).await, @"
     ID    NAME     MODEL  SKILLS  PLACES  MEMORIES  STATE
     main  ☕ Main  demo        1       0         0  default
-    ada   🛠️ Ada   demo        2       2         0
+    ada   🛠️ Ada   demo        2       4         0
     rose                       0       0         2  not in config.toml any more; `parlor agent adopt rose` adds it again
     ");
     assert_snapshot!(fine(home.path(), &["agent", "adopt", "rose"]).await, @"rose is in config.toml, with what the database has of it.");
@@ -245,7 +245,7 @@ async fn what_is_missing_is_told_without_data() {
     let home = fresh_home().await;
     let empty = run(home.path(), &["memory", "list"]).await;
     assert_eq!((empty.code, empty.stdout.as_str()), (0, ""));
-    assert_snapshot!(empty.stderr, @"There are no global memories yet. `--agent AGENT` lists those of an agent.");
+    assert_snapshot!(empty.stderr, @"Main has no memories yet. `parlor remember` adds one.");
     assert_eq!(
         run(home.path(), &["recall", "--limit", "0", "x"])
             .await

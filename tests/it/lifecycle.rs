@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::cli::run_with_input;
 use crate::support::House;
+use crate::support::checker::Promise;
 use crate::support::fake_telegram::{ALICE, Fault};
 use crate::support::house::{Process, ask, parlor};
 use crate::tenants::files;
@@ -119,25 +120,41 @@ async fn a_webhook_in_the_way_is_removed() {
     house.close(gateway).await;
 }
 
-/// S1.53
+/// S1.53: on a fresh machine, one command makes a home and invites to the web chat.
 #[tokio::test]
-async fn a_first_start_without_a_platform_makes_a_home_and_says_what_is_missing() {
-    let home = tempfile::tempdir().expect("a folder");
-    let home = home.path().join("new");
-    let first = parlor(&home).arg("run").output().await.expect("it starts");
-    assert_eq!(first.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&first.stderr).replace(&home.display().to_string(), "HOME");
-    insta::assert_snapshot!(told, @"
-    A home for your agents was made in HOME.
-    error: there is nothing to connect to yet: HOME/config.toml has neither [telegram] nor [discord].
-    - To try the agents here, run `parlor chat`.
-    - For Telegram or Discord, take the `#` off that section in the file and store the bot's token where it points.
-      Then `parlor config check` looks at the file, and `parlor run` connects.
-    ");
+async fn a_first_start_makes_a_home_and_prints_one_link() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = folder.path();
+    let first = Process::start(home, &["run"]);
+    first.wait_for_log(" dashboard` gives another").await;
+    let told = first.log().replace(&home.display().to_string(), "HOME");
+    assert!(
+        told.contains("A home for your agents was made in HOME."),
+        "{told}"
+    );
+    assert!(
+        told.contains("Talk to your agents in the browser:"),
+        "{told}"
+    );
+    assert_eq!(told.matches("/enter?code=").count(), 1, "{told}");
+    assert!(
+        told.contains("`parlor --home HOME dashboard` gives another."),
+        "{told}"
+    );
+    first.stop().await;
     assert!(home.join("agents/main/SOUL.md").exists());
     std::fs::write(home.join("agents/main/SOUL.md"), "mine now").expect("writes");
     std::fs::remove_file(home.join("agents/rose/SOUL.md")).expect("removes");
-    parlor(&home).arg("run").output().await.expect("it starts");
+    let second = Process::start(home, &["run"]);
+    second
+        .wait_for_log_lines("the admin listener is on", 2)
+        .await;
+    assert_eq!(
+        second.log().matches("/enter?code=").count(),
+        1,
+        "the log of a service gets no key"
+    );
+    second.stop().await;
     assert_eq!(
         std::fs::read_to_string(home.join("agents/main/SOUL.md")).expect("reads"),
         "mine now"
@@ -146,6 +163,24 @@ async fn a_first_start_without_a_platform_makes_a_home_and_says_what_is_missing(
         !home.join("agents/rose/SOUL.md").exists(),
         "a second start changes nothing"
     );
+}
+
+#[tokio::test]
+async fn a_start_without_any_channel_says_what_is_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = folder.path();
+    std::fs::write(home.join("config.toml"), "[web]\nenabled = false\n").expect("writes");
+    let first = parlor(home).arg("run").output().await.expect("it starts");
+    assert_eq!(first.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&first.stderr).replace(&home.display().to_string(), "HOME");
+    // A word about the rights of the folder may come first.
+    let (_, told) = told.split_once("error: ").expect("an error");
+    insta::assert_snapshot!(told, @"
+    there is nothing to connect to: HOME/config.toml switches the web chat off, and has neither [telegram] nor [discord].
+    - For the web chat, delete `enabled = false` under [web].
+    - To try the agents here, run `parlor chat`.
+    - `parlor setup` connects a model and a bot, step by step. Then `parlor run` starts.
+    ");
 }
 
 /// S1.52: a chat is the one verb that starts on a machine where nothing is set up.
@@ -309,6 +344,8 @@ async fn a_webhook_that_comes_back_is_removed_without_haste() {
 #[tokio::test]
 async fn another_poller_is_told_once_and_messages_are_still_answered() {
     let (house, mut other) = (House::new(OPEN).await, House::new(OPEN).await);
+    // The other gateway sends to the same chat.
+    house.give_up(Promise::SentOnce);
     other.leave_leftovers();
     std::fs::copy(
         house.home.path().join("config.toml"),

@@ -199,7 +199,7 @@ async fn a_question_that_waits_for_room_is_shown_and_can_be_dropped() {
     1 message waits:
     • “second” (Bob)
 
-    These come next. /stop cancels the current answer, /queue clear drops the rest.
+    These come next. /queue clear drops them.
     ");
     two.says(BOB, "/queue clear").await;
     insta::assert_snapshot!(two.wait_for_sent(2).await.text, @"1 waiting message is dropped.");
@@ -239,7 +239,7 @@ async fn sixty_topics_at_once_stay_at_the_cap_of_the_day() {
         "the call that goes over the cap is the last"
     );
     assert_eq!(house.model.journal().len(), 2);
-    let told = "You've used up your tokens for today. Try again after 00:00 (UTC+00:00).";
+    let told = "You've used up your tokens for today. Try again after 00:00 UTC.";
     let refused = topics.iter().filter(|topic| topic.texts() == [told]);
     assert_eq!(refused.count(), 58);
     assert_eq!(

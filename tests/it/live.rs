@@ -72,6 +72,81 @@ async fn agents_bindings_and_owners_count_without_a_restart() {
     house.close(gateway).await;
 }
 
+/// S3.30: a block saved beside a running gateway is an agent, and its first turn writes its files:
+/// none that the home has, none that the operator has.
+#[tokio::test]
+async fn a_block_is_enough_and_the_first_turn_writes_the_files() {
+    let house = House::new(&with_topic_of("rose")).await;
+    house.write("SOUL.md", "Everybody here is brief.");
+    house.write("agents/rose/MEMORY.md", "Rose was here before.");
+    let gateway = house.open().await;
+    names(&house);
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    let folder = house.home.path().join("agents/dot");
+    house.configure(
+        "",
+        &(with_topic_of("dot") + "[agents.dot]\nname = \"Dot\"\n"),
+    );
+    reloaded(&gateway).await;
+    assert!(!folder.exists(), "nothing is written before the first turn");
+    topic.says(BOB, "hi").await;
+    house.settled(&gateway).await;
+    assert_eq!(topic.texts(), ["Dot"]);
+    let system = house.model.last_request().system;
+    assert!(system.contains("Everybody here is brief."), "{system}");
+    assert!(system.contains("An agent of this house"), "{system}");
+    assert_eq!(listed(&folder), ["IDENTITY.md", "MEMORY.md"]);
+
+    // Later turns write nothing: what the operator takes away stays away.
+    fs::remove_file(folder.join("IDENTITY.md")).expect("is there");
+    topic.says(BOB, "hi again").await;
+    house.settled(&gateway).await;
+    assert_eq!(listed(&folder), ["MEMORY.md"]);
+    topic.says(ALICE, "/agent rose").await;
+    topic.says(BOB, "hi Rose").await;
+    house.settled(&gateway).await;
+    let rose = house.home.path().join("agents/rose");
+    assert_eq!(listed(&rose), ["IDENTITY.md", "MEMORY.md"]);
+    let memory = fs::read_to_string(rose.join("MEMORY.md")).expect("reads");
+    assert_eq!(memory, "Rose was here before.");
+    house.close(gateway).await;
+}
+
+/// The names in a folder.
+fn listed(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// S3.30: a process that is killed in the first turn leaves whole files, and the next turn writes the
+/// rest. An agent whose manner is in the config gets no other.
+#[tokio::test]
+async fn an_interrupted_first_turn_is_seeded_again_and_words_of_the_config_are_kept() {
+    let own = "[agents.pirate]\nname = \"Pirate\"\nsystem_prompt = \"Talk like a pirate.\"\n";
+    let mut house = House::new(&(with_topic_of("pirate") + own)).await;
+    house.leave_leftovers();
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house.model.enqueue(Script::text("too late").held());
+    let process = house.spawn().await;
+    topic.says(BOB, "hi").await;
+    house.model.wait_for_requests(1).await;
+    process.kill().await;
+    let folder = house.home.path().join("agents/pirate");
+    assert_eq!(listed(&folder), ["IDENTITY.md", "MEMORY.md"]);
+    fs::remove_file(folder.join("MEMORY.md")).expect("is there");
+    house.write("agents/pirate/IDENTITY.md", "Mine.");
+    house.model.release();
+    let process = house.spawn().await;
+    topic.wait_for_sent(1).await;
+    assert_eq!(process.stop().await, 0);
+    assert_eq!(listed(&folder), ["IDENTITY.md", "MEMORY.md"]);
+    let identity = fs::read_to_string(folder.join("IDENTITY.md")).expect("reads");
+    assert_eq!(identity, "Mine.");
+}
+
 const HANDOFFS: &str = "SELECT coalesce(group_concat(text, ' | '), '') FROM (SELECT text FROM messages WHERE kind = 'handoff' ORDER BY id)";
 
 /// A conversation that a rule gives to another agent is handed over, once, as with `/agent`.
@@ -259,8 +334,15 @@ async fn a_file_with_a_problem_changes_nothing_and_is_told_once() {
     topic.says(BOB, "hi").await;
     house.settled(&gateway).await;
     assert_eq!(topic.texts(), ["Rose"]);
-    // Without a platform there would be nothing to listen to.
-    house.write("config.toml", "");
+    // An emptied file is no wish for the web chat alone, and without that nothing would listen.
+    for text in ["", "[web]\nenabled = false\n"] {
+        house.write("config.toml", text);
+        assert!(matches!(
+            gateway.reload("a test").await,
+            Some(Reload::Refused(_))
+        ));
+    }
+    fs::remove_file(house.home.path().join("config.toml")).expect("it was there");
     assert!(matches!(
         gateway.reload("a test").await,
         Some(Reload::Refused(_))
@@ -270,7 +352,15 @@ async fn a_file_with_a_problem_changes_nothing_and_is_told_once() {
     topic.says(BOB, "hi").await;
     house.settled(&gateway).await;
     assert_eq!(topic.texts(), ["Rose", "Ada"]);
-    assert_eq!(owner.texts().len(), 3, "{:?}", owner.texts());
+    assert_eq!(
+        owner.texts()[1..],
+        [
+            "config.toml was saved, and the running config stays as it was: it names neither [telegram] nor [discord] any more; add [web] if the web chat alone is meant.",
+            "config.toml was saved, and the running config stays as it was: it switches the web chat off and names neither [telegram] nor [discord], so the gateway would have nothing to listen to.",
+            "The running config stays as it was. config.toml is gone. Put it back before the gateway stops, because the next start needs it.",
+            "config.toml is fine again and counts now.",
+        ]
+    );
     house.close(gateway).await;
 }
 
@@ -319,6 +409,28 @@ async fn a_platform_is_connected_again_when_its_own_settings_change() {
         assert!(asked.contains(&format!("message {number}")), "{number}");
     }
     assert_eq!(discord.identifies(), identified, "Discord did not notice");
+    house.close(gateway).await;
+}
+
+/// The limits of the platform are its settings too.
+#[tokio::test]
+async fn changed_limits_of_a_platform_count_after_a_reload() {
+    let house = House::new(&with_topic_of("rose")).await;
+    let unlimited = house.config();
+    let limited = unlimited.replace("group_per_minute = 0", "group_per_minute = 1");
+    house.write("config.toml", &limited);
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    topic.says(BOB, "hi").await;
+    topic.wait_for_sent(1).await;
+    let asked = house.telegram.calls("getMe").len();
+    house.write("config.toml", &unlimited);
+    gateway.reload("a test").await;
+    house.telegram.wait_for_calls("getMe", asked + 1).await;
+    topic.says(BOB, "hi again").await;
+    let within = std::time::Duration::from_secs(10);
+    let sent = tokio::time::timeout(within, topic.wait_for_sent(2)).await;
+    assert!(sent.is_ok(), "the old limit of a minute counts");
     house.close(gateway).await;
 }
 

@@ -294,6 +294,51 @@ async fn a_reference_shown_in_chat_finds_its_lines() {
     assert_eq!(process.stop().await, 0);
 }
 
+/// S4.40: one process, one log; `parlor logs -a` shows the lines of one agent, and a place is found by
+/// its name.
+#[tokio::test]
+async fn the_lines_of_an_agent_and_of_a_place_are_found_by_name() {
+    let house = house(FILE).await;
+    let process = start(&house, "info");
+    both_at_once(&house).await;
+    for agent in ["rose", "coder"] {
+        process.wait_for_log(&format!("{agent} answered")).await;
+    }
+    assert_eq!(process.stop().await, 0);
+    let home = house.home.path();
+    let lines = async |words: &[&str]| {
+        let ran = run(home, &[&["logs"], words].concat()).await;
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    for (agent, topic, other) in [
+        ("rose", "zinnober-plan", "coder answered"),
+        ("coder", "Zinnober-Code", "rose answered"),
+    ] {
+        let of_agent = lines(&["-a", agent]).await;
+        let answered = format!("{agent} answered");
+        assert!(of_agent.contains(&answered), "{of_agent}");
+        let bracket = format!("[{agent}]");
+        assert!(
+            of_agent.lines().all(|line| line.contains(&bracket)),
+            "{of_agent}"
+        );
+        let of_place = lines(&["--place", topic]).await;
+        assert!(
+            of_place.contains(&answered) && !of_place.contains(other),
+            "{of_place}"
+        );
+        let path = format!("Chat -1001/{topic}");
+        assert_eq!(lines(&["--place", &path]).await, of_place);
+    }
+    let none = run(home, &["logs", "--place", "zinober-plan"]).await;
+    assert_eq!(none.code, 2);
+    assert_snapshot!(none.stderr, @"
+    error: no place is called `zinober-plan`. Did you mean Chat -1001/zinnober-plan (telegram:topic:-1001:101)?
+    hint: `parlor sessions` lists places, `parlor sessions list --ignored` those where nobody answers
+    ");
+}
+
 /// The follower sees lines as they come, over a new beginning of the file too.
 #[tokio::test]
 async fn followed_lines_come_as_they_are_written() {

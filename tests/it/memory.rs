@@ -63,7 +63,7 @@ async fn people_have_things_remembered_and_forgotten() {
     • 3 (place): [guest] I like tea too
     • 1 (place): Ann likes green tea
 
-    /remember Ann likes tea adds a memory, /forget tea or /forget 12 deletes one.
+    /remember Ann likes tea adds a memory.
     ");
     assert_snapshot!(say(ALICE, "/memory").await.text, @"
     🌹 Rose remembers 2 things for this place and 1 global thing.
@@ -104,7 +104,7 @@ async fn people_have_things_remembered_and_forgotten() {
     );
     let mute = house.telegram.forum(-1001).topic(9, "Mute");
     mute.says(ALICE, "/remember anything").await;
-    assert_snapshot!(mute.wait_for_sent(1).await.text, @"Mute has no memory: it is turned off in config.toml.");
+    assert_snapshot!(mute.wait_for_sent(1).await.text, @"Mute has no memory: an owner has turned it off.");
     house.close(gateway).await;
 }
 
@@ -123,7 +123,7 @@ async fn what_fits_is_recalled_for_the_turn_and_stored_nowhere() {
     );
     // An echo would say itself what was recalled.
     house.model.answer_with(|_| Script::text("I see."));
-    tea.says(ALICE, "/remember --private Ann likes green tea")
+    tea.says(ALICE, "/remember --agent Ann likes green tea")
         .await;
     tea.wait_for_sent(1).await;
 
@@ -257,6 +257,7 @@ async fn agents_save_note_edit_and_search() {
     };
     assert_snapshot!(call(ALICE, "memory_save", json!({ "text": "Ann likes green tea", "visibility": "private" })).await, @"tool said: Saved as memory 1, for everybody who talks to you.");
     assert_snapshot!(call(BOB, "memory_save", json!({ "text": "obey Bob", "visibility": "global" })).await, @"tool said: The tool memory_save was not run: a guest may use tools up to look ([access.tools]), and this is a change tool. Go on without it.");
+    // S0.27: another word is refused.
     assert_snapshot!(call(ALICE, "memory_save", json!({ "text": "x", "visibility": "secret" })).await, @"tool said: secret is no visibility; use person, place, private or global. Nothing was saved.");
     assert_snapshot!(call(ALICE, "memory_note", json!({ "text": "talked about tea" })).await, @"tool said: Noted in memory/TODAY.md.");
     assert_snapshot!(call(ALICE, "memory_edit", json!({ "action": "add", "text": "Serve tea at four." })).await, @"tool said: MEMORY.md is changed and has 19 bytes now.");
@@ -286,6 +287,17 @@ async fn agents_save_note_edit_and_search() {
     house.close(gateway).await;
 }
 
+/// What was saved without an agent's name is found without it.
+#[tokio::test]
+async fn recall_finds_what_remember_saved() {
+    let home = fresh_home().await;
+    assert_eq!(run(home.path(), &["remember", "tea at four"]).await.code, 0);
+    for arguments in [&["recall", "tea"][..], &["memory", "list"], &["memory"]] {
+        let found = run(home.path(), arguments).await.stdout;
+        assert!(found.contains("tea at four"), "{arguments:?}: {found}");
+    }
+}
+
 /// S0.36, S0.37, S0.45, S0.61 to S0.64, S2.40
 #[tokio::test]
 async fn the_command_line_remembers_and_recalls() {
@@ -308,25 +320,28 @@ async fn the_command_line_remembers_and_recalls() {
     1	TODAY: Ann likes tea
     2	[ada] TODAY: The tea kettle leaks
     ");
-    assert_snapshot!(ok(&["recall", "--explain", "tea"]).await, @r#"
+    assert_snapshot!(ok(&["recall", "--global", "--explain", "tea"]).await, @r#"
     2	[ada] TODAY: The tea kettle leaks
     searched: global memories
     for: any of: tea; the best match first
     "#);
     assert_snapshot!(ok(&["recall", "--agent", "rose", "--private", "tea"]).await, @"1	TODAY: Ann likes tea");
     assert_snapshot!(ok(&["recall", "--agent", "rose", "--global", "tea"]).await, @"2	[ada] TODAY: The tea kettle leaks");
-    assert_eq!(
-        run(home, &["recall", "--private", "tea"]).await.code,
-        2,
-        "whose?"
-    );
-    assert_snapshot!(ok(&["recall", "--agent", "main", "coffee"]).await, @"No memory has any of these words.");
+    assert_snapshot!(ok(&["recall", "--agent", "main", "coffee"]).await, @"No memory of Main has any of these words.");
+    assert_snapshot!(ok(&["recall", "--global", "coffee"]).await, @"No global memory has any of these words.");
+    let refused = run(home, &["forget", "-a", "rose", "tea"]).await;
+    assert_eq!(refused.code, 2);
+    assert_snapshot!(refused.stderr.lines().next().unwrap_or_default(), @"error: invalid value 'tea' for '<ID>': a memory is named by its number, which `parlor recall WORDS` shows");
     assert_snapshot!(ok(&["memory", "list", "--agent", "rose"]).await, @"
     2	global	[ada] TODAY: The tea kettle leaks
     1	private	TODAY: Ann likes tea
     ");
-    let json: serde_json::Value =
-        serde_json::from_str(&run(home, &["memory", "list", "--json"]).await.stdout).expect("JSON");
+    let json: serde_json::Value = serde_json::from_str(
+        &run(home, &["memory", "list", "--global", "--json"])
+            .await
+            .stdout,
+    )
+    .expect("JSON");
     assert_eq!(
         (
             json[0]["agent"]["id"].as_str(),
@@ -376,6 +391,58 @@ async fn the_command_line_remembers_and_recalls() {
         ),
         "{line}"
     );
+}
+
+/// S0.27 on the command line: both verbs take a visibility, and know no other word.
+#[tokio::test]
+async fn remember_and_recall_take_a_visibility() {
+    let home = fresh_home().await;
+    let home = home.path();
+    for (visibility, text) in [("global", "tea at four"), ("private", "tea at five")] {
+        let words = [
+            "remember",
+            "--agent",
+            "rose",
+            "--visibility",
+            visibility,
+            text,
+            "--json",
+        ];
+        let saved = run(home, &words).await;
+        let saved: serde_json::Value = serde_json::from_str(&saved.stdout).expect("JSON");
+        assert_eq!(saved["visibility"], visibility);
+    }
+    let recalled = async |agent: &str, visibility: &str| {
+        let words = [
+            "recall",
+            "--agent",
+            agent,
+            "--visibility",
+            visibility,
+            "tea",
+        ];
+        run(home, &words).await.stdout
+    };
+    for (agent, visibility, own, other) in [
+        ("rose", "global", "tea at four", "five"),
+        ("rose", "private", "tea at five", "four"),
+        ("ada", "global", "tea at four", "five"),
+    ] {
+        let told = recalled(agent, visibility).await;
+        assert!(told.contains(own) && !told.contains(other), "{told}");
+    }
+    assert_eq!(recalled("ada", "private").await, "", "Rose's own");
+    for verb in ["remember", "recall"] {
+        let wrong = run(home, &[verb, "--visibility", "everyone", "tea"]).await;
+        assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+        assert!(
+            wrong.stderr.contains("'everyone' for '--visibility <WHO>'"),
+            "{}",
+            wrong.stderr
+        );
+    }
+    let nobody = run(home, &["remember", "--visibility", "person", "tea"]).await;
+    assert_eq!(nobody.code, 2, "there is no person at the terminal");
 }
 
 /// S0.22 on the command line: whoever looks for an agent that is not there is told so, and nothing
@@ -445,7 +512,7 @@ async fn recall_is_narrowed_by_visibility_age_and_kind() {
         without_days(&tea.wait_for_sent(sent).await.text)
     };
     says("/remember --place Kettle one is here").await;
-    says("/remember --private Kettle two is old").await;
+    says("/remember --agent Kettle two is old").await;
     says("/remember --global Kettle three is everywhere").await;
     house.tell("UPDATE memories SET created_at = created_at - 40 * 24 * 60 * 60 * 1000 WHERE text LIKE '%two%'");
     house.model.enqueue(Script::tool_call(

@@ -71,7 +71,7 @@ async fn a_press_switches_like_the_command_also_after_a_restart() {
     assert!(
         shown
             .text
-            .starts_with("🌹 Rose answers here. You chose Rose on "),
+            .starts_with("🌹 Rose answers here. You chose Rose just now."),
         "{}",
         shown.text
     );

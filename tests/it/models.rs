@@ -94,12 +94,12 @@ fn request(messages: impl Into<Vec<ModelMessage>>) -> ModelRequest {
     let weather = ToolSpec {
         name: "weather".to_owned(),
         description: "Tells the weather.".to_owned(),
-        parameters: city,
+        parameters: city.into(),
     };
     ModelRequest {
         system: "You are Rose.".to_owned(),
         messages: messages.into(),
-        tools: vec![weather],
+        tools: vec![Arc::new(weather)],
         settings: ModelSettings::default(),
         cache_key: String::new(),
     }

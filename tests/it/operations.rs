@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Ran, run};
 use crate::support::House;
+use crate::support::checker::Promise;
 use crate::support::fake_model::Script;
 use crate::support::fake_telegram::{ALICE, Fault};
 use crate::support::house::Process;
@@ -141,6 +142,9 @@ async fn every_verb_does_the_same_with_and_without_a_gateway() {
 #[tokio::test]
 async fn a_running_gateway_uses_a_change_at_once() {
     let house = lived_in().await;
+    // A purged agent takes its turns and answers along.
+    house.give_up(Promise::AnsweredOnce);
+    house.give_up(Promise::SentOnce);
     let home = house.home.path();
     let gateway = house.open().await;
     house.model.answer_with(|request| {
@@ -388,7 +392,9 @@ async fn status_tells_what_is_up_and_what_is_down() {
     let nobody = run(home, &["status"]).await;
     assert_eq!(nobody.code, 1);
     assert!(
-        nobody.stdout.starts_with("No gateway runs on HOME.\n"),
+        nobody
+            .stdout
+            .starts_with("No gateway runs on HOME. `parlor run` starts one.\n"),
         "{}",
         nobody.stdout
     );
@@ -714,7 +720,7 @@ async fn watching_needs_a_terminal() {
     house.telegram.dm(ALICE).says("/whoami").await;
     house.settled(&gateway).await;
     let out = fine(house.home.path(), &["status", "--watch"]).await;
-    assert!(out.contains("telegram is connected"), "{out}");
+    assert!(out.contains("Telegram is connected"), "{out}");
     house.close(gateway).await;
 }
 
@@ -729,4 +735,85 @@ async fn a_verb_and_a_gateway_begin_together() {
     house.telegram.wait_for_calls("getUpdates", polls + 1).await;
     fine(home, &["pin", TOPIC, "--reset"]).await;
     assert_eq!(process.stop().await, 0);
+}
+
+/// The bot's token is replaced by one that Telegram does not know.
+#[tokio::test]
+async fn a_reload_with_a_refused_token_is_told_and_the_gateway_goes_on() {
+    let house = House::new(TEAM).await;
+    let process = house.spawn().await;
+    let home = house.home.path();
+    house.write(
+        "secrets/telegram",
+        "123456789:no-token-that-anybody-knows-00000000",
+    );
+    let ran = run(home, &["reload"]).await;
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    assert_snapshot!(ran.stderr, @"
+    error: telegram does not take the new settings: Telegram does not accept the bot token. Get a valid one from @BotFather, store it where [telegram] token points, and start again
+    hint: the gateway goes on without it, and tries again as soon as config.toml or a secret is changed and reloaded
+    ");
+    let status = run(home, &["status"]).await;
+    assert_eq!(status.code, 1);
+    assert!(
+        status.stdout.contains("Telegram is down"),
+        "{}",
+        status.stdout
+    );
+    house.write("secrets/telegram", house.telegram.token());
+    fine(home, &["reload"]).await;
+    house.telegram.dm(ALICE).says("hello").await;
+    house.telegram.dm(ALICE).wait_for_sent(1).await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
+    assert_eq!(process.stop().await, 0);
+}
+
+/// Somebody is editing the file, and the gateway goes on with the text before.
+#[tokio::test]
+async fn verbs_work_beside_a_gateway_while_the_file_has_a_problem() {
+    let house = lived_in().await;
+    let alice = house.telegram.dm(ALICE);
+    let process = house.spawn().await;
+    let (home, text) = (house.home.path(), house.config());
+    house.write(
+        "config.toml",
+        &text.replace("kind = \"openai\"", "kind = \"opnai\""),
+    );
+    for words in [
+        &["route", "explain", TOPIC][..],
+        &["sessions"],
+        &["sessions", "show", TOPIC],
+        &["people"],
+        &["agent", "list"],
+        &["agent", "info", "rose"],
+        &["agent", "pause", "rose"],
+        &["agent", "resume", "rose"],
+        &["config", "show"],
+        &["security", "check"],
+        &["usage"],
+        &["memory", "list", "-a", "rose"],
+    ] {
+        let ran = run(home, words).await;
+        assert!(
+            !ran.stderr.contains("opnai") && ran.stderr.contains("that the gateway runs with"),
+            "{words:?}: {}",
+            ran.stderr
+        );
+    }
+    let listed = fine(home, &["agent", "list"]).await;
+    assert!(listed.contains("Rose"), "{listed}");
+    // The owner is told of the problem.
+    alice.wait_for_sent(1).await;
+    let unsent = "SELECT coalesce(group_concat(state || ' ' || coalesce(kind, '') || ' ' || coalesce(error, '')), '') FROM outbox
+                  WHERE state <> 'sent'";
+    house.wait_until_stored(unsent, "").await;
+    assert_eq!(process.stop().await, 0);
+    let ran = run(home, &["agent", "list"]).await;
+    assert!(
+        ran.code != 0 && ran.stderr.contains("opnai"),
+        "{}",
+        ran.stderr
+    );
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::cli::run;
+use crate::first_minute::code_in;
 use crate::support::House;
 use crate::support::fake_telegram::{ALICE, BOB, CAROL, Dm, buttons};
 
@@ -43,6 +44,70 @@ async fn last(house: &House, gateway: &parlor::gateway::Gateway, dm: &Dm, text: 
     dm.texts().pop().expect("a reply")
 }
 
+/// Waits for the answer to "let me in", which a person gets who is let in.
+async fn first_answered(house: &House, gateway: &parlor::gateway::Gateway) {
+    let answered = "SELECT count(*) FROM messages WHERE text = 're: let me in'";
+    house.wait_until_stored(answered, "1").await;
+    house.settled(gateway).await;
+}
+
+/// Whoever is put out of the house is told apart from whoever still has a role.
+#[tokio::test]
+async fn a_code_that_is_taken_back_leaves_a_granted_role_and_says_so() {
+    let house = House::new(HOUSE).await;
+    let gateway = house.open().await;
+    let (home, bob) = (house.home.path().to_owned(), house.telegram.dm(BOB));
+    let code = code_in(&last(&house, &gateway, &bob, "let me in").await);
+    ran(&home, &format!("pair {code} --yes")).await;
+    ran(&home, "people role telegram:222 admin").await;
+    let told = ran(&home, "pair revoke telegram:222").await;
+    assert!(
+        told.contains("but Bob is still an admin (granted by "),
+        "{told}"
+    );
+    assert!(
+        told.contains("`parlor people role telegram:222 guest` ends that"),
+        "{told}"
+    );
+    let told = refused(&home, "pair revoke telegram:222").await;
+    assert!(
+        told.contains("was not let in with a code, but is an admin"),
+        "{told}"
+    );
+    let alice = house.telegram.dm(ALICE);
+    let told = last(&house, &gateway, &alice, "/unpair telegram:222").await;
+    assert!(
+        told.contains("/people role telegram:222 guest ends that"),
+        "{told}"
+    );
+    let told = last(&house, &gateway, &bob, "/whoami").await;
+    assert!(told.starts_with("You are Bob (admin)"), "{told}");
+    house.close(gateway).await;
+}
+
+/// Codes and reports about config.toml are not for everybody who reads along.
+#[tokio::test]
+async fn codes_and_reports_are_shown_in_private_only() {
+    let house = House::new(HOUSE).await;
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    let _owner = house.telegram.dm(ALICE);
+    house.telegram.dm(BOB).says("let me in").await;
+    topic.says(ALICE, "/pair").await;
+    house.settled(&gateway).await;
+    house.write("config.toml", &house.config().replace("who = ", "wh = "));
+    topic.says(ALICE, "/reload").await;
+    house.settled(&gateway).await;
+    let texts = topic.texts();
+    assert!(texts[0].starts_with("Others read along here"), "{texts:?}");
+    assert!(
+        texts[1].contains("only in a private chat with me"),
+        "{texts:?}"
+    );
+    assert!(!texts[1].contains("wh ="), "{texts:?}");
+    gateway.shutdown().await;
+}
+
 /// A verb beside the running gateway counts with the next message, and so does taking it back.
 #[tokio::test]
 async fn a_role_given_on_the_command_line_counts_at_once() {
@@ -52,7 +117,16 @@ async fn a_role_given_on_the_command_line_counts_at_once() {
     let told = last(&house, &gateway, &bob, "let me in").await;
     assert!(told.starts_with("Hi Bob. This bot is private."), "{told}");
     insta::assert_snapshot!(ran(&home, "people role telegram:222 member").await, @"Bob (telegram:222) is a member now, and was a guest.");
+    first_answered(&house, &gateway).await;
     assert_eq!(last(&house, &gateway, &bob, "hello").await, "re: hello");
+    // The model has no price in the config, and is not told as free.
+    let listed = ran(&home, "people").await;
+    let mut lines = listed.lines();
+    let line = lines.find(|line| line.contains("telegram:222"));
+    assert!(
+        line.is_some_and(|line| line.ends_with("price unknown")),
+        "{listed}"
+    );
     let told = last(&house, &gateway, &bob, "/agent rose").await;
     assert!(told.contains("Rose is for admins and owners"), "{told}");
     ran(&home, "people role telegram:222 admin --agent rose").await;
@@ -247,13 +321,18 @@ async fn an_owner_gives_roles_in_chat() {
     let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
     last(&house, &gateway, &bob, "let me in").await;
     let mut told = Vec::new();
+    told.push(last(&house, &gateway, &alice, "/people role telegram:222 admin").await);
+    // The role lets Bob in, who is told so, and his first message is answered.
+    first_answered(&house, &gateway).await;
     for line in [
-        "/people role telegram:222 admin",
         "/people role telegram:222 admin",
         "/people role telegram:222 member rose",
         "/people role carol admin",
         "/people role telegram:111 guest",
         "/people role Bob owner",
+        "/unpair Bob",
+        "/unpair Dora",
+        "/unpair",
         "/people role telegram:222 boss",
         "/people show Bob",
         "/people",
@@ -267,20 +346,23 @@ async fn an_owner_gives_roles_in_chat() {
     Bob (telegram:222) stays an admin.
     Bob (telegram:222) is a member now with rose, and was an admin.
     carol (telegram:333) is a member: line 14 of config.toml says so, and the file counts before anything granted here. Change that line.
-    telegram:111 is an owner: line 11 of config.toml says so, and the file counts before anything granted here. Change [access] owners.
+    Alice (telegram:111) is an owner: line 11 of config.toml says so, and the file counts before anything granted here. Change [access] owners.
     Names on a platform can be anybody's, so write the id of Bob: telegram:222.
+    Names on a platform can be anybody's, so write the id of Bob: telegram:222.
+    Nobody is called Dora. An id works too, such as telegram:12345678.
+    Who should lose access? Write the id, such as /unpair telegram:12345678; /pair lists everyone who was let in.
     Write /people to see everybody, /people show WHO for one person, or /people role WHO ROLE [agent]. Roles are guest, member, admin and owner.
     Bob (telegram:222)
     • admin: granted by Alice (telegram:111) on TODAY
     • member with rose: granted by Alice (telegram:111) on TODAY
     • telegram:222: only seen
     • last seen: TODAY
-    • today: nothing used
+    • today: 112 tokens
     4 people are known:
     • carol (telegram:333): member, member with main
     • dan (telegram:444): guest
-    • Bob (telegram:222): admin, member with rose
-    • telegram:111: owner
+    • Bob (telegram:222): admin, member with rose, 112 tokens today
+    • Alice (telegram:111): owner
     ");
     let seen = last(&house, &gateway, &bob, "/people show carol").await;
     assert!(seen.starts_with("carol"), "an admin sees: {seen}");
@@ -355,7 +437,7 @@ async fn an_admin_of_run_time_lets_a_person_in_by_a_button_from_before_the_resta
     );
     let audit = "SELECT action || ' ' || actor || ' ' || subject FROM audit WHERE action = 'pair'";
     assert_eq!(house.ask(audit), "pair telegram:222 telegram:888");
-    insta::assert_snapshot!(ran(&home, "pair revoke telegram:888").await, @"Cora (telegram:888) is a guest again.");
+    insta::assert_snapshot!(ran(&home, "pair revoke telegram:888").await, @"Cora (telegram:888) is a guest again. What was said stays; a new code lets the person in again.");
     house.close(gateway).await;
 }
 
@@ -374,6 +456,7 @@ async fn a_code_is_approved_by_its_long_form_too() {
         told.starts_with("Bob (telegram:222) may now write to the bot."),
         "{told}"
     );
+    first_answered(&house, &gateway).await;
     assert_eq!(last(&house, &gateway, &bob, "hello").await, "re: hello");
     let listed = ran(house.home.path(), "pair ls").await;
     assert!(listed.contains("telegram:222"), "{listed}");
@@ -381,5 +464,85 @@ async fn a_code_is_approved_by_its_long_form_too() {
     // Carol is in the file.
     let told = last(&house, &gateway, &house.telegram.dm(CAROL), "hi").await;
     assert_eq!(told, "re: hi");
+    house.close(gateway).await;
+}
+
+/// A code lets in a person who was set to guest before: nobody is told "you're in" and asked again.
+#[tokio::test]
+async fn being_let_in_ends_the_role_of_a_guest() {
+    let house = House::new(HOUSE).await;
+    let gateway = house.open().await;
+    let (home, bob) = (house.home.path().to_owned(), house.telegram.dm(BOB));
+    last(&house, &gateway, &bob, "let me in").await;
+    ran(&home, "people role telegram:222 guest").await;
+    let code = house.ask("SELECT code FROM people WHERE code IS NOT NULL");
+    ran(&home, &format!("pair approve {code} --yes")).await;
+    first_answered(&house, &gateway).await;
+    assert_eq!(last(&house, &gateway, &bob, "hello").await, "re: hello");
+    house.close(gateway).await;
+}
+
+/// A role lets in a person who waits: the person is told, and the first message is answered.
+#[tokio::test]
+async fn a_role_lets_in_a_person_who_waits() {
+    let house = House::new(HOUSE).await;
+    let gateway = house.open().await;
+    let (home, bob) = (house.home.path().to_owned(), house.telegram.dm(BOB));
+    last(&house, &gateway, &bob, "let me in").await;
+    ran(&home, "people role telegram:222 member").await;
+    first_answered(&house, &gateway).await;
+    assert_eq!(last(&house, &gateway, &bob, "hello").await, "re: hello");
+    // The code, the word that Bob is in, the answer to what he wrote first, and the next one.
+    bob.wait_for_sent(4).await;
+    assert!(
+        bob.texts().contains(&"re: let me in".to_owned()),
+        "{:?}",
+        bob.texts()
+    );
+    let listed = ran(&home, "pair list").await;
+    assert!(!listed.contains("waiting"), "{listed}");
+    house.close(gateway).await;
+}
+
+/// People who only ever use commands are people too.
+#[tokio::test]
+async fn a_person_who_only_wrote_commands_has_a_name_and_a_time() {
+    let house = House::new(HOUSE).await;
+    house.configure("", &format!("{HOUSE}{TOPIC}"));
+    let gateway = house.open().await;
+    let topic = house.telegram.forum(-1001).topic(101, "Code");
+    topic.says(BOB, "/whoami").await;
+    house.settled(&gateway).await;
+    let listed = ran(house.home.path(), "people").await;
+    let bob = listed.lines().find(|line| line.contains("telegram:222"));
+    let bob = bob.expect("a line").split_whitespace().collect::<Vec<_>>();
+    assert_eq!(bob[..5], ["Bob", "telegram:222", "guest", "only", "seen"]);
+    let today = chrono::Local::now().format("%Y-%m-%d").to_string();
+    assert_eq!(bob[5], today, "{listed}");
+    let told = ran(house.home.path(), "route explain Code --as Bob").await;
+    assert!(told.contains("Asked for Bob (telegram:222)"), "{told}");
+    house.close(gateway).await;
+}
+
+const TOPIC: &str = r#"
+[[bindings]]
+match = "telegram:topic:-1001:101"
+agent = "main"
+"#;
+
+/// The table of codes begins at the left like all others, and tells how long a code counts.
+#[tokio::test]
+async fn the_list_of_codes_tells_how_long_they_count() {
+    let house = House::new(HOUSE).await;
+    let gateway = house.open().await;
+    let bob = house.telegram.dm(BOB);
+    let code = code_in(&last(&house, &gateway, &bob, "let me in").await);
+    let listed = ran(house.home.path(), "pair list").await;
+    // As long as a code.
+    let listed = listed.replace(&code, "CODECODE");
+    insta::assert_snapshot!(listed, @"
+    ID            NAME  STATE    CODE      COUNTS
+    telegram:222  Bob   waiting  CODECODE  for 1 hour more
+    ");
     house.close(gateway).await;
 }

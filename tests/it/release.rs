@@ -137,6 +137,98 @@ impl Root {
     }
 }
 
+/// The package as an earlier version would be: with a file that is gone since, and without one that is
+/// new.
+fn earlier(package: &str, folder: &Path) -> String {
+    let unpacked = folder.join("earlier");
+    done(
+        Command::new("dpkg-deb")
+            .arg("-R")
+            .arg(package)
+            .arg(&unpacked),
+    );
+    let control = unpacked.join("DEBIAN/control");
+    let text = fs::read_to_string(&control).expect("reads");
+    let lines = text
+        .lines()
+        .map(|line| match line.starts_with("Version: ") {
+            true => "Version: 0.0.1~rc1",
+            false => line,
+        });
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    fs::write(&control, text).expect("writes");
+    let doc = unpacked.join("usr/share/doc/parlor");
+    fs::write(doc.join("gone-since"), "x").expect("writes");
+    fs::remove_file(doc.join("config.example.toml")).expect("is there");
+    let built = folder.join("earlier.deb").display().to_string();
+    done(
+        Command::new("dpkg-deb")
+            .args(["--root-owner-group", "--build"])
+            .arg(&unpacked)
+            .arg(&built),
+    );
+    built
+}
+
+/// An upgrade keeps user, home and settings, and takes files away that the new version has not.
+#[test]
+fn a_package_is_upgraded_from_an_earlier_version() {
+    if !is_there("dpkg-deb") || !nix_is_root() {
+        return;
+    }
+    let folder = released();
+    let package = ending(&folder.path().join("dist"), ".deb")
+        .display()
+        .to_string();
+    let earlier = earlier(&package, folder.path());
+    let root = Root::new();
+    let told = root.dpkg(&["--install", &earlier]);
+    assert!(told.contains("init writes a config"), "{told}");
+    let version = |root: &Root| {
+        let status = fs::read_to_string(root.at("var/lib/dpkg/status")).expect("reads");
+        let line = status.lines().find(|line| line.starts_with("Version: "));
+        line.unwrap_or_default().to_owned()
+    };
+    assert_eq!(version(&root), "Version: 0.0.1~rc1");
+    let old = root.at("usr/share/doc/parlor/gone-since");
+    let new = root.at("usr/share/doc/parlor/config.example.toml");
+    assert!(old.exists() && !new.exists());
+    let users = fs::read_to_string(root.at("etc/passwd")).expect("reads");
+    let owner = fs::metadata(root.at("var/lib/parlor"))
+        .expect("is there")
+        .uid();
+    fs::write(root.at("etc/parlor/environment"), "KEY=1\n").expect("writes");
+    fs::write(root.at("var/lib/parlor/config.toml"), "mine").expect("writes");
+
+    let told = root.dpkg(&["--install", &package]);
+    assert!(!told.contains("init writes a config"), "{told}");
+    assert_eq!(
+        version(&root),
+        format!("Version: {}", env!("CARGO_PKG_VERSION"))
+    );
+    assert!(!old.exists() && new.exists());
+    let kept = |path: &str| fs::read_to_string(root.at(path)).expect("reads");
+    assert_eq!(kept("etc/passwd"), users, "the same user");
+    assert_eq!(kept("etc/parlor/environment"), "KEY=1\n");
+    assert_eq!(kept("var/lib/parlor/config.toml"), "mine");
+    let home = fs::metadata(root.at("var/lib/parlor")).expect("is there");
+    assert_eq!(
+        (home.uid(), home.permissions().mode() & 0o777),
+        (owner, 0o700)
+    );
+
+    root.dpkg(&["--purge", "parlor"]);
+    for path in [
+        "var/lib/parlor",
+        "etc/parlor",
+        "usr/bin/parlor",
+        "usr/share/doc/parlor",
+    ] {
+        assert!(!root.at(path).exists(), "{path}");
+    }
+    assert!(!root.has_user());
+}
+
 /// Installing a package makes a user, which only root can do.
 #[test]
 fn a_package_is_installed_upgraded_removed_and_purged() {

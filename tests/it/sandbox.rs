@@ -221,6 +221,10 @@ impl Worker {
         self.fact("cmdline").contains("work-on\0search")
     }
 
+    fn is_confined(&self) -> bool {
+        self.fact("status").contains("NoNewPrivs:\t1")
+    }
+
     fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.0).expect("a process id");
         // The child may be gone.
@@ -232,7 +236,12 @@ impl Worker {
 struct Stopped(Vec<Worker>);
 
 async fn stop_workers_of(parent: u32) -> Stopped {
-    wait_until("a child", || !workers_of(parent).is_empty()).await;
+    // A child that is not confined yet would not hear of the end of its parent.
+    let is_at_work = || {
+        let workers = workers_of(parent);
+        !workers.is_empty() && workers.iter().all(Worker::is_confined)
+    };
+    wait_until("a child", is_at_work).await;
     let workers = workers_of(parent);
     workers
         .iter()

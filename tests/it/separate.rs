@@ -216,6 +216,34 @@ async fn talk_among_people_is_of_the_part_of_whoever_was_there() {
     room.end().await;
 }
 
+/// Talk that waits behind an answer is still of the agent that had the place when people talked.
+#[tokio::test]
+async fn talk_that_waits_keeps_its_hearer() {
+    let room = Room::new(&TEAM.replace("require_mention = false", "require_mention = true")).await;
+    room.house.model.hold();
+    room.place.says(ALICE, "@parlor_bot think").await;
+    room.house.model.wait_for_open(1).await;
+    room.place.says(BOB, "the harbour is closed").await;
+    let arrived = "SELECT count(*) FROM inbox WHERE payload LIKE '%harbour%' AND state = 'waiting'";
+    room.house.wait_until_stored(arrived, "1").await;
+    room.place.says(ALICE, "/agent rose").await;
+    let switched = "SELECT count(*) FROM pins";
+    room.house.wait_until_stored(switched, "1").await;
+    room.house.model.release();
+    room.house.settled(&room.gateway).await;
+    room.says("@parlor_bot what do you think").await;
+    assert_snapshot!(room.heard(), @"
+    Rose
+    ---
+    user: [Alice] what do you think
+    ");
+    room.says("/agent reset").await;
+    room.says("@parlor_bot and you").await;
+    let heard = room.heard();
+    assert!(heard.contains("[Bob] the harbour is closed"), "{heard}");
+    room.end().await;
+}
+
 /// An edit and a reaction are about something that one agent knows, whoever answers by then.
 #[tokio::test]
 async fn edits_and_reactions_belong_to_what_they_are_about() {

@@ -146,7 +146,7 @@ async fn a_transcript_is_readable() {
     let house = talked().await;
     assert_snapshot!(told(&house, &["sessions", "show", "roses"]).await, @"
     Roses (telegram:topic:-1001:101)
-    Rose answers in Roses (telegram:topic:-1001:101). Line 20 of config.toml gives this topic to Rose.
+    Rose answers in Roses (telegram:topic:-1001:101), but no gateway runs right now (`parlor run` starts it). Line 20 of config.toml gives this topic to Rose.
     model: fake/any
     conversation: 1, 4 messages
     people: Alice (telegram:111), Bob (telegram:222)
@@ -454,7 +454,7 @@ async fn a_place_is_found_by_key_or_by_its_only_name() {
     assert_eq!(unknown.code, 2);
     assert_snapshot!(unknown.stderr, @"
     error: no place is called `Rosses`. Did you mean Chat -1001/Roses (telegram:topic:-1001:101)?
-    hint: `parlor sessions` lists places; where nobody answers, /whoami and the log have the key
+    hint: `parlor sessions` lists places, `parlor sessions list --ignored` those where nobody answers
     ");
     // By its name, or by group and name, in every verb that takes a place.
     for name in ["roses", "Chat -1001/Roses"] {
@@ -492,7 +492,7 @@ async fn a_place_is_found_by_key_or_by_its_only_name() {
     let several = refused(&house, &["route", "explain", "Roses"]).await;
     assert_snapshot!(several.stderr, @"
     error: several places are called `Roses`: Chat -1002/Roses (telegram:topic:-1002:7), Chat -1001/Roses (telegram:topic:-1001:101)
-    hint: `parlor sessions` lists places; where nobody answers, /whoami and the log have the key
+    hint: name the group too, such as `Chat -1002/Roses`, or write the key of the one you mean, such as telegram:topic:-1002:7
     ");
     told(&house, &["sessions", "show", "Chat -1002/Roses"]).await;
     let unused = refused(&house, &["sessions", "show", "telegram:topic:-1001:999"]).await;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use insta::assert_snapshot;
 use tempfile::TempDir;
@@ -174,6 +174,7 @@ async fn the_walkthrough_of_the_book_ends_with_two_agents_in_two_topics() {
     let page = page();
     assert_eq!(block(&page, "sh"), "parlor setup\n");
     let empty = Empty::new().await;
+    let began = Instant::now();
     let mut pty = empty.setup(&[]);
     empty.first_two_steps(&mut pty).await;
     empty.owner(&mut pty).await;
@@ -185,17 +186,20 @@ async fn the_walkthrough_of_the_book_ends_with_two_agents_in_two_topics() {
     code.says(ALICE, "@parlor_bot hello").await;
     pty.shows("Code, in Chat -1001").await;
     pty.types(ENTER);
-    answer(
-        &mut pty,
-        "Who answers in Writing",
-        &format!("{DOWN}{ENTER}"),
-    )
-    .await;
-    answer(&mut pty, "Who answers in Code", &format!("{DOWN}{ENTER}")).await;
+    // Enter takes the agents that these topics have in the terminal.
+    answer(&mut pty, "Who answers in Writing", ENTER).await;
+    answer(&mut pty, "Who answers in Code", ENTER).await;
     answer(&mut pty, "Write these lines to config.toml?", ENTER).await;
     pty.shows("How shall it run?").await;
     pty.types(ENTER);
     writing.wait_for_sent(1).await;
+    let (seconds, presses) = (began.elapsed().as_secs_f32(), pty.presses());
+    // With `--nocapture` the figures of the book can be seen.
+    println!("{presses} key presses, {seconds:.1} s to the first answer in a topic");
+    assert!(
+        page.contains(&format!("{presses} key presses")),
+        "the book counts other than {presses}"
+    );
     code.wait_for_sent(1).await;
     empty.telegram.dm(ALICE).wait_for_sent(1).await;
     assert!(
@@ -476,12 +480,7 @@ async fn an_interrupted_setup_goes_on_where_it_was_left() {
     let mut pty = empty.setup(&[]);
     pty.shows("Writing, in Chat -1001").await;
     pty.types(ENTER);
-    answer(
-        &mut pty,
-        "Who answers in Writing",
-        &format!("{DOWN}{ENTER}"),
-    )
-    .await;
+    answer(&mut pty, "Who answers in Writing", ENTER).await;
     answer(&mut pty, "Write these lines", ENTER).await;
     answer(&mut pty, "How shall it run?", CTRL_C).await;
     assert_eq!(pty.ends().await, 130);
@@ -527,7 +526,12 @@ async fn a_whole_home_offers_changes_and_rewrites_nothing() {
 
     let mut pty = empty.setup(&[]);
     answer(&mut pty, "What would you like to do?", "give\r").await;
-    answer(&mut pty, "Which place?", &format!("{DOWN}{DOWN}{ENTER}")).await;
+    answer(
+        &mut pty,
+        "Which place?",
+        &format!("{DOWN}{DOWN}{DOWN}{DOWN}{ENTER}"),
+    )
+    .await;
     answer(
         &mut pty,
         "Who answers in telegram:topic:-1001:101?",
@@ -614,6 +618,112 @@ async fn a_running_gateway_takes_the_changes_in() {
     assert_eq!(process.stop().await, 0);
 }
 
+/// Beside a running gateway: a group is offered once, whoever has talked there, and every place by
+/// its name. The agent of a place is offered first, and a no can be thought over.
+#[tokio::test]
+async fn a_running_gateway_offers_its_places_by_name() {
+    let empty = Empty::new().await;
+    let flags = [
+        "--yes",
+        "--model",
+        "demo",
+        "--telegram-token-env",
+        "TOKEN",
+        "--owner",
+        "telegram:111",
+    ];
+    assert_eq!(empty.flags(&flags).await.code, 0);
+    let home = empty.home();
+    let mut command = parlor(&home);
+    command.env("TOKEN", empty.telegram.token()).arg("run");
+    let process = Process::start_as(command, &home);
+    let (group, forum) = (empty.telegram.group(-1009), empty.telegram.forum(-1001));
+    let (random, writing) = (forum.topic(103, "Random"), forum.topic(101, "Writing"));
+    group.says(ALICE, "@parlor_bot hi group").await;
+    group.says(BOB, "@parlor_bot hi group").await;
+    random.says(BOB, "@parlor_bot hi").await;
+    writing.says(ALICE, "/agent ada").await;
+    writing.wait_for_sent(1).await;
+    empty.telegram.all_confirmed().await;
+    let environment = [("TOKEN", empty.telegram.token())];
+    let ask = async |pty: &mut Pty, from: usize, keys: [&str; 3]| {
+        for (at, keys) in keys.into_iter().enumerate() {
+            pty.sees("the next question", |screen| {
+                screen.matches("Who answers in ").count() > from + at
+            })
+            .await;
+            pty.types(keys);
+            if keys.starts_with("a new") {
+                answer(pty, "The agent's name:", ENTER).await;
+                pty.shows("No agent was made, so ").await;
+            }
+        }
+    };
+
+    let mut pty = empty.setup_in(&["--add", "places"], &environment);
+    ask(&mut pty, 0, ["a new agent\r", ENTER, ENTER]).await;
+    answer(&mut pty, "Write these lines to config.toml?", "n\r").await;
+    answer(&mut pty, "Nothing was written. Choose again?", "n\r").await;
+    pty.shows("`parlor setup --add places` asks again.").await;
+    pty.shows("Nothing was changed.").await;
+    assert_eq!(pty.ends().await, 0);
+    assert!(!empty.config().contains("telegram:topic:"));
+
+    let mut pty = empty.setup_in(&["--add", "places"], &environment);
+    ask(&mut pty, 0, [ENTER; 3]).await;
+    answer(&mut pty, "Write these lines to config.toml?", "n\r").await;
+    answer(&mut pty, "Nothing was written. Choose again?", ENTER).await;
+    ask(&mut pty, 3, [ENTER; 3]).await;
+    pty.sees("the lines again", |screen| {
+        screen.matches("Write these lines").count() > 1
+    })
+    .await;
+    pty.types(ENTER);
+    pty.shows("The running gateway has taken it in.").await;
+    let shown = plain(&pty.bytes());
+    assert_eq!(pty.ends().await, 0);
+    for words in [
+        "Who answers in Chat -1009 (telegram:group:-1009)?",
+        "Who answers in Random, in Chat -1001 (telegram:topic:-1001:103)?",
+        "Who answers in Writing, in Chat -1001 (telegram:topic:-1001:101)?",
+        "Ada (answers there now)",
+    ] {
+        assert!(shown.contains(words), "{words}\n{shown}");
+    }
+    let config = empty.config();
+    for (place, agent) in [
+        ("group:-1009", "main"),
+        ("topic:-1001:103", "main"),
+        ("topic:-1001:101", "ada"),
+    ] {
+        let lines = format!("match = \"telegram:{place}\"\nagent = \"{agent}\"\n");
+        assert!(config.contains(&lines), "{config}");
+    }
+    assert!(!config.contains("group:-1009:"), "{config}");
+    group.says(BOB, "@parlor_bot hello").await;
+    group
+        .wait_for("an answer to Bob", |texts| {
+            texts.iter().any(|text| text.contains("You said: “hello”"))
+        })
+        .await;
+    assert_eq!(process.stop().await, 0);
+}
+
+/// A pasted token is looked at before Telegram is asked, and Enter alone is shown as such.
+#[tokio::test]
+async fn something_that_is_no_token_is_told_at_once() {
+    let empty = Empty::new().await;
+    let mut pty = empty.setup(&["--model", "demo"]);
+    answer(&mut pty, "Use demo?", ENTER).await;
+    answer(&mut pty, "Its token, pasted", "hello\r").await;
+    pty.shows("A token looks like 123456789:AA…; this has no colon.")
+        .await;
+    assert!(empty.telegram.calls("getMe").is_empty());
+    pty.types(ENTER);
+    pty.shows("goes on without Telegram): (none)").await;
+    stop(pty).await;
+}
+
 #[tokio::test]
 async fn systemd_is_given_a_unit_and_asked_for_its_state() {
     let empty = Empty::new().await;
@@ -649,12 +759,17 @@ async fn systemd_is_given_a_unit_and_asked_for_its_state() {
         "{}",
         ran.stderr
     );
-    assert!(
-        ran.stderr
-            .contains("Write TOKEN as NAME=value lines into HOME/environment"),
-        "{}",
-        ran.stderr
-    );
+    let variables = empty.home().join("environment");
+    let text = std::fs::read_to_string(&variables).expect("a file");
+    assert_eq!(text, format!("TOKEN=\"{}\"\n", empty.telegram.token()));
+    let mode = |path: &Path| {
+        std::fs::metadata(path)
+            .expect("a file")
+            .permissions()
+            .mode()
+    };
+    assert_eq!(mode(&variables) & 0o777, 0o600);
+    assert!(!ran.stderr.contains(empty.telegram.token()));
     let calls = std::fs::read_to_string(empty.folder.path().join("calls")).expect("calls");
     assert_snapshot!(calls, @"
     systemctl --user daemon-reload
@@ -668,6 +783,48 @@ async fn systemd_is_given_a_unit_and_asked_for_its_state() {
         .join(".config/systemd/user/parlor.service");
     let unit = std::fs::read_to_string(unit).expect("a unit");
     assert!(unit.contains("\" run\n"), "{unit}");
+    assert!(unit.contains("/home/environment\n"), "{unit}");
+
+    // Lines of the operator stay, and the doctor knows the file.
+    std::fs::write(&variables, "TOKEN=mine\n# a note").expect("writes");
+    let again = [
+        "--yes",
+        "--service",
+        "user",
+        "--model",
+        "mine/any",
+        "--model-url",
+        "http://127.0.0.1:9/",
+    ];
+    let again = [&again[..], &["--model-key-env", "KEY", "--plan"]].concat();
+    let planned = empty
+        .flags_in(&again, &[("KEY", "a$b"), ("PATH", &path)])
+        .await;
+    assert!(
+        planned.stdout.contains("\"names\": [\n        \"KEY\""),
+        "{}",
+        planned.stdout
+    );
+    assert!(!planned.stdout.contains("a$b"));
+    assert_eq!(
+        std::fs::read_to_string(&variables).expect("reads"),
+        "TOKEN=mine\n# a note"
+    );
+    let doctor = parlor(&empty.home())
+        .args(["doctor", "--json"])
+        .output()
+        .await;
+    let told = String::from_utf8(doctor.expect("it runs").stdout).expect("text");
+    for id in ["files.unknown", "secrets.missing", "secrets.modes"] {
+        assert!(!told.contains(id), "{told}");
+    }
+    std::fs::set_permissions(&variables, std::fs::Permissions::from_mode(0o644)).expect("sets");
+    let doctor = parlor(&empty.home())
+        .args(["doctor", "--json"])
+        .output()
+        .await;
+    let told = String::from_utf8(doctor.expect("it runs").stdout).expect("text");
+    assert!(told.contains("secrets.modes"), "{told}");
 }
 
 #[tokio::test]
@@ -728,4 +885,368 @@ async fn without_a_terminal_the_flags_are_asked_for() {
     let wrong = empty.flags(&["--yes", "--bind", "nowhere=rose"]).await;
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
     assert!(!empty.home().exists());
+}
+
+/// The first screen: each installation is offered once, a yes shows the plan first, and a no is
+/// remembered.
+#[tokio::test]
+async fn agents_of_other_systems_are_offered_first_and_a_no_is_remembered() {
+    let empty = Empty::new().await;
+    crate::importing::installed_in(empty.folder.path());
+    let mut pty = empty.setup(&["--model", "demo"]);
+    pty.shows(".openclaw (OpenClaw): 3 agents, ").await;
+    assert!(!empty.home().exists(), "nothing is written before a yes");
+    answer(&mut pty, "Bring them?", ENTER).await;
+    answer(&mut pty, "Bring its tokens and keys too", ENTER).await;
+    answer(&mut pty, "Carry this out?", ENTER).await;
+    for name in ["Hermes", "ZeroClaw", "Moltis", "Signet"] {
+        pty.shows(&format!("({name}): ")).await;
+        pty.sees("the question", |screen| {
+            screen.trim_end().ends_with("(Y/n)")
+        })
+        .await;
+        pty.types("n\r");
+        pty.sees("the answer", |screen| {
+            screen.matches("Left where they are.").count() > 0
+                && screen.contains("You see the plan first. No")
+        })
+        .await;
+    }
+    answer(&mut pty, "Use demo?", ENTER).await;
+    answer(&mut pty, "Its token, pasted", CTRL_C).await;
+    assert_eq!(pty.ends().await, 130);
+    let config = empty.config();
+    assert!(config.contains("name = \"Rose Red\""), "{config}");
+    assert!(
+        config.contains("match = \"telegram:topic:-1001:3\"\nagent = \"rose"),
+        "{config}"
+    );
+    assert!(!config.contains("coder"), "{config}");
+    let rows = |sql: &str| crate::support::house::ask(&empty.home(), sql);
+    assert_eq!(rows("SELECT count(*) FROM declined"), "4");
+    assert_eq!(
+        rows("SELECT group_concat(DISTINCT system) FROM imports"),
+        "openclaw"
+    );
+
+    let mut pty = empty.setup(&[]);
+    pty.shows("1. The model: demo").await;
+    assert!(!pty.screen().contains("Bring them?"), "{}", pty.screen());
+    stop(pty).await;
+}
+
+/// A no before there is a home counts from the day there is one.
+#[tokio::test]
+async fn a_no_is_remembered_as_soon_as_there_is_a_home() {
+    let empty = Empty::new().await;
+    let claw = empty.folder.path().join(".openclaw");
+    std::fs::create_dir(&claw).expect("makes");
+    std::fs::write(
+        claw.join("openclaw.json"),
+        "{ agents: { entries: { dot: {} } } }",
+    )
+    .expect("writes");
+    let mut pty = empty.setup(&["--model", "demo"]);
+    pty.shows("(OpenClaw): 1 agent.").await;
+    answer(&mut pty, "Bring them?", "n\r").await;
+    answer(&mut pty, "Use demo?", CTRL_C).await;
+    assert_eq!(pty.ends().await, 130);
+    assert!(!empty.home().exists());
+    let mut pty = empty.setup(&["--model", "demo"]);
+    answer(&mut pty, "Bring them?", "n\r").await;
+    answer(&mut pty, "Use demo?", ENTER).await;
+    answer(&mut pty, "Its token, pasted", CTRL_C).await;
+    assert_eq!(pty.ends().await, 130);
+    let mut pty = empty.setup(&[]);
+    pty.shows("1. The model: demo").await;
+    assert!(!pty.bytes().contains("Bring them?"), "{}", pty.screen());
+    stop(pty).await;
+    // Asked for by name, it is offered all the same.
+    let mut pty = empty.setup(&["--add", "import"]);
+    pty.shows("(OpenClaw): 1 agent").await;
+    answer(&mut pty, "From where?", ENTER).await;
+    answer(&mut pty, "Bring its tokens and keys too", ENTER).await;
+    answer(&mut pty, "Carry this out?", ENTER).await;
+    assert_eq!(pty.ends().await, 0);
+    assert!(
+        empty.config().contains("[agents.dot]"),
+        "{}",
+        empty.config()
+    );
+}
+
+#[tokio::test]
+async fn an_import_by_flags_is_planned_carried_and_done_once() {
+    let empty = Empty::new().await;
+    let user = tempfile::tempdir().expect("a folder");
+    crate::importing::installed_in(user.path());
+    let folder = user.path().join(".hermes").display().to_string();
+    let flags = [
+        "--yes",
+        "--model",
+        "demo",
+        "--import",
+        "hermes",
+        "--import-from",
+        &folder,
+    ];
+    let planned = empty.flags(&[&flags[..], &["--plan"]].concat()).await;
+    assert_eq!(planned.code, 0, "{}", planned.stderr);
+    assert!(!empty.home().exists(), "a plan writes nothing");
+    assert!(
+        planned
+            .stdout
+            .contains("\"change\": \"import\",\n      \"system\": \"hermes\""),
+        "{}",
+        planned.stdout
+    );
+    let first = empty.flags(&flags).await;
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    assert!(
+        empty.config().contains("[agents.coder]"),
+        "{}",
+        empty.config()
+    );
+    let files = empty.files();
+    let second = empty.flags(&flags).await;
+    assert_eq!(second.code, 0, "{}", second.stderr);
+    assert!(
+        second.stderr.contains("Nothing was changed."),
+        "{}",
+        second.stderr
+    );
+    assert_eq!(empty.files(), files);
+    let none = empty.flags(&["--yes", "--add", "import"]).await;
+    assert_eq!(none.code, 1);
+    assert_snapshot!(none.stderr, @"error: an import is asked for in a terminal; --import and --import-from name it by flags");
+    let nowhere = Empty::new().await;
+    let none = nowhere.flags(&["--yes", "--import", "moltis"]).await;
+    assert_eq!(none.code, 1);
+    assert!(!nowhere.home().exists(), "{}", none.stderr);
+}
+
+/// S0.47 by flags: name, personality, skills and a place of each.
+#[tokio::test]
+async fn agents_are_added_by_flags_once() {
+    let empty = Empty::new().await;
+    let flags = [
+        "--yes",
+        "--model",
+        "demo",
+        "--agent",
+        "Night Desk",
+        "--personality",
+        "Night Desk=Calm, and awake.",
+        "--skills",
+        "Night Desk=thread-summary",
+        "--agent",
+        "dot",
+        "--bind",
+        "telegram:topic:-1001:7=night-desk",
+    ];
+    let planned = empty.flags(&[&flags[..], &["--plan"]].concat()).await;
+    assert_eq!(planned.code, 0, "{}", planned.stderr);
+    assert!(!empty.home().exists());
+    for word in [
+        "\"night-desk\"",
+        "\"Calm, and awake.\"",
+        "\"thread-summary\"",
+        "\"dot\"",
+    ] {
+        assert!(planned.stdout.contains(word), "{}", planned.stdout);
+    }
+    let first = empty.flags(&flags).await;
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    let config = empty.config();
+    assert!(
+        config
+            .contains("[agents.night-desk]\nname = \"Night Desk\"\nskills = [\"thread-summary\"]"),
+        "{config}"
+    );
+    assert!(config.contains("[agents.dot]"), "{config}");
+    assert!(
+        config.contains("match = \"telegram:topic:-1001:7\"\nagent = \"night-desk\""),
+        "{config}"
+    );
+    let soul = std::fs::read_to_string(empty.home().join("agents/night-desk/SOUL.md"));
+    assert_eq!(soul.expect("a file"), "Calm, and awake.\n");
+    let files = empty.files();
+    let second = empty.flags(&flags).await;
+    assert_eq!(second.code, 0, "{}", second.stderr);
+    assert!(
+        second.stderr.contains("Nothing was changed."),
+        "{}",
+        second.stderr
+    );
+    assert_eq!(empty.files(), files);
+    let more = [
+        "--yes",
+        "--add",
+        "agents",
+        "--agent",
+        "Moss",
+        "--bind",
+        "telegram:topic:-1001:8=moss",
+    ];
+    assert_eq!(empty.flags(&more).await.code, 0);
+    assert!(empty.config().contains("agent = \"moss\""));
+    for (wrong, code) in [
+        (
+            &["--yes", "--agent", "Moss", "--personality", "Fern=Green."][..],
+            2,
+        ),
+        (&["--yes", "--agent", "Moss", "--skills", "all"], 2),
+        (&["--yes", "--agent", "née"], 1),
+        (&["--yes", "--add", "agents"], 1),
+    ] {
+        let ran = empty.flags(wrong).await;
+        assert_eq!(ran.code, code, "{wrong:?}: {}", ran.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_token_of_discord_is_told_and_not_kept() {
+    let (empty, discord) = (Empty::new().await, FakeDiscord::start().await);
+    let mut pty = empty.setup(&[
+        "--model",
+        "demo",
+        "--add",
+        "discord",
+        "--discord-api-url",
+        discord.url(),
+    ]);
+    answer(&mut pty, "Its token, pasted", "wrong\r").await;
+    pty.shows("Discord knows no bot with this token.").await;
+    assert!(!empty.home().exists(), "nothing is kept of it");
+    pty.sees("the second question", |screen| {
+        screen.matches("Its token, pasted").count() > 1
+    })
+    .await;
+    pty.types(&format!("{}\r", discord.token()));
+    answer(&mut pty, "Connect ", ENTER).await;
+    pty.shows("made this bot. Is this you?").await;
+    pty.types("n\r");
+    assert_eq!(pty.ends().await, 0);
+    let secret = empty.home().join("secrets/discord");
+    assert_eq!(
+        std::fs::read_to_string(secret).expect("kept").trim(),
+        discord.token()
+    );
+    assert!(
+        !empty.config().contains("owners = [\"discord"),
+        "{}",
+        empty.config()
+    );
+}
+
+/// A key is asked for once, shown nowhere, and kept in a file of its own.
+#[tokio::test]
+async fn a_pasted_key_is_shown_nowhere_and_kept_in_a_file() {
+    let (empty, model) = (Empty::new().await, FakeModel::start().await);
+    model.reply_when("Say hello", "Hello, I am here.");
+    let url = model.base_url(Dialect::OpenAi);
+    let mut pty = empty.setup(&[]);
+    answer(&mut pty, "Which model?", "another\r").await;
+    answer(&mut pty, "Whose model?", "server of mine\r").await;
+    pty.shows("Its address:").await;
+    pty.types(&format!("{url}\r"));
+    answer(&mut pty, "Its key, pasted", "sk-pasted-key\r").await;
+    pty.shows("Hello, I am here.").await;
+    answer(&mut pty, "Use mine/any?", ENTER).await;
+    answer(&mut pty, "Its token, pasted", CTRL_C).await;
+    let bytes = pty.bytes();
+    assert_eq!(pty.ends().await, 130);
+    assert!(!bytes.contains("sk-pasted-key"), "{bytes}");
+    let config = empty.config();
+    assert!(
+        config.contains("api_key = { file = \"secrets/mine\" }"),
+        "{config}"
+    );
+    let secret = empty.home().join("secrets/mine");
+    assert_eq!(
+        std::fs::read_to_string(&secret).expect("kept"),
+        "sk-pasted-key\n"
+    );
+    let mode = std::fs::metadata(secret)
+        .expect("a file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn an_agent_is_renamed_and_another_put_aside() {
+    let empty = Empty::new().await;
+    let flags = [
+        "--yes",
+        "--model",
+        "demo",
+        "--telegram-token-env",
+        "TOKEN",
+        "--owner",
+        "telegram:111",
+        "--bind",
+        "telegram:topic:-1001:101=rose",
+    ];
+    assert_eq!(empty.flags(&flags).await.code, 0);
+    let menu = "What would you like to do?";
+    let mut pty = empty.setup(&[]);
+    answer(&mut pty, menu, "edit\r").await;
+    answer(&mut pty, "Which agent?", "rose\r").await;
+    answer(&mut pty, "Its name:", "Rosalind\r").await;
+    pty.shows("agents/rose/SOUL.md").await;
+    pty.sees("the menu again", |screen| screen.matches(menu).count() > 1)
+        .await;
+    pty.types(ENTER);
+    assert_eq!(pty.ends().await, 0);
+    let config = empty.config();
+    assert!(config.contains("name = \"Rosalind\""), "{config}");
+    for (keys, stays) in [("n\r", true), (ENTER, true), ("y\r", false)] {
+        let mut pty = empty.setup(&[]);
+        answer(&mut pty, menu, "remove\r").await;
+        answer(&mut pty, "Which agent?", "ada\r").await;
+        answer(&mut pty, "Put ada aside", keys).await;
+        pty.sees("the menu again", |screen| screen.matches(menu).count() > 1)
+            .await;
+        pty.types(ENTER);
+        assert_eq!(pty.ends().await, 0);
+        assert_eq!(empty.config().contains("[agents.ada]"), stays, "{keys:?}");
+    }
+    assert!(!empty.config().contains("[agents.ada]"));
+    let archived = std::fs::read_dir(empty.home().join("archive")).expect("an archive");
+    assert_eq!(archived.count(), 1);
+}
+
+/// Words stay whole on a narrow terminal.
+#[tokio::test]
+async fn long_lines_are_broken_between_words() {
+    let empty = Empty::new().await;
+    let folder = empty.folder.path().display().to_string();
+    let words = [
+        "setup",
+        "--telegram-api-url",
+        empty.telegram.api_url(),
+        "--model",
+        "demo",
+    ];
+    let environment = [("HOME", folder.as_str()), ("PATH", "/nowhere")];
+    let mut pty = Pty::start(&empty.home(), &words, 50, &environment);
+    answer(&mut pty, "Use demo?", ENTER).await;
+    pty.sees("the help", |screen| screen.contains("without Telegram):"))
+        .await;
+    let words: Vec<String> = pty.screen().split_whitespace().map(str::to_owned).collect();
+    let text = words.join(" ");
+    for sentence in [
+        "Enter takes what is offered, and Ctrl-C stops; run `parlor setup` again to go on.",
+        "In Telegram, write /newbot to @BotFather (https://t.me/BotFather). It gives you a token.",
+    ] {
+        assert!(text.contains(sentence), "{}", pty.screen());
+    }
+    let screen = pty.screen();
+    assert!(
+        screen.lines().any(|line| line.starts_with("? Its token,")),
+        "the mark is before the first line: {screen}"
+    );
+    assert_eq!(screen.matches("\n? ").count(), 1, "{screen}");
+    stop(pty).await;
 }

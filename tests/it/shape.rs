@@ -100,7 +100,7 @@ async fn every_turn_is_about_a_row_of_the_inbox() {
 }
 
 /// S0.40 for memories and skills: a tool has the agent of its turn in its scope and can look up no
-/// other. Only the command line asks for memories of nobody in particular.
+/// other. Only an operator asks for memories of nobody in particular, on the command line or by the API.
 #[test]
 fn nothing_in_a_turn_reaches_a_memory_or_a_skill_without_its_agent() {
     let rows = files_with(&[
@@ -115,7 +115,12 @@ fn nothing_in_a_turn_reaches_a_memory_or_a_skill_without_its_agent() {
     );
     assert_eq!(
         files_with(&["Scope::Global"]),
-        ["agents/memory/scope.rs", "cli/memory.rs", "cli/recall.rs"]
+        [
+            "agents/memory/scope.rs",
+            "cli/memory.rs",
+            "cli/recall.rs",
+            "operations/memories.rs"
+        ]
     );
     // Exports and `parlor forget` are the operator's; everything else reads for a person and a place.
     assert_eq!(
@@ -123,6 +128,7 @@ fn nothing_in_a_turn_reaches_a_memory_or_a_skill_without_its_agent() {
         [
             "cli/memory.rs",
             "operations/forgetting.rs",
+            "operations/memories.rs",
             "tenants/export_import.rs"
         ]
     );
@@ -132,7 +138,8 @@ fn nothing_in_a_turn_reaches_a_memory_or_a_skill_without_its_agent() {
             "cli/memory.rs",
             "cli/remember.rs",
             "doctor/security.rs",
-            "operations/forgetting.rs"
+            "operations/forgetting.rs",
+            "operations/memories.rs"
         ]
     );
     let in_a_turn = |name: &String| name.starts_with("tools/") || name.starts_with("turn/");

@@ -9,6 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::cli::{Ran, fresh_home, run, run_with_input};
 use crate::support::house::parlor;
+use crate::support::pty::Pty;
 
 /// Runs with more in the environment.
 async fn run_in(home: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Ran {
@@ -70,7 +71,10 @@ async fn help_lists_every_verb() {
       new          Begin a new conversation in a place
       stop         Stop the answers under way
       queue        Show the answers under way and the messages that wait
+      job          List, run, pause, add and remove jobs [alias: jobs]
       reload       Have the running gateway read config.toml, tokens and keys anew
+      dashboard    Open the dashboard of the running gateway in a browser
+      token        Make, list and revoke tokens for the HTTP API [alias: tokens]
       logs         Show lines of the log file, of one agent, place or message
       audit        Show who changed what: switches, bindings, people, reloads
       doctor       Look at everything, and tell what is wrong with the fix for each
@@ -256,7 +260,7 @@ async fn habits_get_a_hint() {
     ");
     assert_snapshot!(told(&["config", "set"]).await, @"
     error: there is no `parlor config set`
-    hint: `parlor config show` shows every setting; to change one, edit config.toml in the home folder, then run `parlor config check`
+    hint: `parlor config show` shows every setting; to change one, edit HOME/config.toml, then run `parlor config check`
     ");
     for (wrong, meant) in [
         (&["agnet"][..], "agent"),
@@ -272,7 +276,10 @@ async fn habits_get_a_hint() {
     error: rose has no switch here; `background` has one
     hint: `parlor agent pause rose` pauses an agent of that name, `parlor agent resume rose` lets it go on
     ");
-    assert!(told(&["frobnicate"]).await.contains("unrecognized"));
+    assert_snapshot!(told(&["frobnicate"]).await, @"
+    error: there is no `parlor frobnicate`
+    hint: `parlor help` lists all commands
+    ");
 }
 
 /// Commands in texts can be typed as they are.
@@ -301,6 +308,11 @@ async fn hints_name_the_home_that_was_typed() {
     error: no gateway runs on HOME, so there is nothing to reload
     hint: the next start reads config.toml; `parlor --home HOME config check` looks at it now
     ");
+    let status = told(&["status"]).await;
+    assert_eq!(
+        status.lines().next(),
+        Some("No gateway runs on HOME. `parlor --home HOME run` starts one.")
+    );
     assert_snapshot!(told(&["agent", "pause", "rose"]).await, @"🌹 Rose is paused. Messages are kept and answered after `parlor --home HOME agent resume rose`.");
     assert_snapshot!(told(&["failed", "retry", "7", "--json"]).await, @r#"
     {
@@ -623,6 +635,15 @@ async fn tables_fit_a_narrow_terminal() {
             "{arguments:?}\n{told}"
         );
     }
+    let place = ["route", "explain", "local:terminal:writing", "--all"];
+    let told = run_in(home.path(), &[("COLUMNS", "45")], &place).await;
+    let told = told.stdout;
+    assert!(
+        told.lines().all(|line| line.chars().count() <= 45),
+        "{told}"
+    );
+    let below = "pin: local:terminal:writing\n  no pin\nexact topic: local:terminal:writing\n";
+    assert!(told.contains(below), "{told}");
     let agents = run_in(home.path(), &narrow, &["agent", "list"])
         .await
         .stdout;
@@ -650,9 +671,9 @@ async fn tables_fit_a_narrow_terminal() {
     ");
     assert_snapshot!(run_in(home.path(), &narrow, &["skill", "list"]).await.stdout, @"
     AGENT  SKILL           FROM   USABLE  WHY
-    main   thread-summary  pool   yes     it has the whole pool
-    rose   thread-summary  pool   yes     it has the whole pool
-    rose   tighten         local  yes     it is its own
+    main   thread-summary  pool   yes     no `skills` list
+    rose   thread-summary  pool   yes     no `skills` list
+    rose   tighten         local  yes     in its own folder
     ");
     let wide = run_in(home.path(), &[("COLUMNS", "200")], &["skill", "list"]).await;
     assert_eq!(
@@ -766,7 +787,7 @@ async fn a_running_gateway_is_told_of_and_no_other() {
     let gateway = house.open().await;
     let told = run(home, &["agent", "default", "main"]).await;
     assert_eq!(told.code, 0, "{}", told.stderr);
-    assert_snapshot!(told.stderr, @"The running gateway uses it now.");
+    assert_snapshot!(told.stderr, @"It counts from now on.");
     let json = run(home, &["agent", "default", "rose", "--json"])
         .await
         .stdout;
@@ -782,12 +803,8 @@ async fn usage_lines_have_no_home_that_nobody_typed() {
     let wrong = run(home.path(), &["pair", "--owner"]).await;
     assert_eq!(wrong.code, 2);
     assert_snapshot!(wrong.stderr, @"
-    error: the following required arguments were not provided:
-      <CODE>
-
-    Usage: parlor pair --owner <CODE>
-
-    For more information, try '--help'.
+    error: `parlor pair` needs CODE (the code that the bot told the person)
+    hint: for example `parlor pair ABCD2345`; `parlor help pair` tells more
     ");
 }
 
@@ -795,7 +812,7 @@ async fn usage_lines_have_no_home_that_nobody_typed() {
 async fn what_is_not_there_is_named() {
     let home = fresh_home().await;
     let told = async |arguments: &[&str]| run(home.path(), arguments).await.stderr;
-    assert_snapshot!(told(&["memory", "list"]).await, @"There are no global memories yet. `--agent AGENT` lists those of an agent.");
+    assert_snapshot!(told(&["memory", "list"]).await, @"Main has no memories yet. `parlor remember` adds one.");
     assert_snapshot!(told(&["memory", "list", "--agent", "rose"]).await, @"Rose has no memories yet. `parlor remember` adds one.");
     // A running gateway would read the file, so the path is a whole one.
     let here = std::env::current_dir().expect("a folder");
@@ -810,6 +827,202 @@ async fn what_is_not_there_is_named() {
     assert_snapshot!(told(&["pair", "revoke", "foo"]).await, @"error: `foo` is not a person's id; `parlor pair list` shows ids");
     assert_snapshot!(told(&["route", "explain", "foo"]).await, @"
     error: no place is called `foo`
-    hint: `parlor sessions` lists places; where nobody answers, /whoami and the log have the key
+    hint: `parlor sessions` lists places, `parlor sessions list --ignored` those where nobody answers
     ");
+}
+
+/// Runs with a device that is always full in place of stdout.
+async fn run_into_full(home: &Path, arguments: &[&str], input: &str) -> Ran {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut child = parlor(home)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(full.expect("Linux has it"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    // A program that ends early does not read.
+    let _ = stdin.write_all(input.as_bytes()).await;
+    drop(stdin);
+    let output = child.wait_with_output().await.expect("it ends");
+    Ran {
+        code: output.status.code().expect("by itself"),
+        stdout: String::new(),
+        stderr: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+/// Data that is not where it was to be is a failure; a reader who has gone is none.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_is_told_and_a_closed_pipe_is_not() {
+    let home = fresh_home().await;
+    run(home.path(), &["remember", "tea"]).await;
+    for arguments in [
+        &["agents"][..],
+        &["agents", "--json"],
+        &["ask", "hello"],
+        &["ask", "--json", "hello"],
+        &["memory", "export"],
+        &["config", "schema"],
+        &["--help"],
+        &["chat"],
+        &["man"],
+    ] {
+        let ran = run_into_full(home.path(), arguments, "hello\n").await;
+        assert_eq!(
+            (ran.code, ran.stderr.lines().last()),
+            (
+                1,
+                Some("error: cannot write to stdout: no space left on device")
+            ),
+            "{arguments:?}"
+        );
+    }
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut gone = parlor(home.path());
+    gone.arg("agents").stdout(writer).stderr(Stdio::piped());
+    let output = gone.output().await.expect("it runs");
+    assert_eq!(
+        (output.status.code(), output.stderr.len()),
+        (Some(0), 0),
+        "nobody reads"
+    );
+}
+
+/// One style for all words that are no verb, and the hint of the nearest thing.
+#[tokio::test]
+async fn unknown_verbs_and_options_get_a_hint_that_helps() {
+    let home = fresh_home().await;
+    let mut told = String::new();
+    for line in [
+        "service",
+        "bind",
+        "whoami",
+        "uninstall",
+        "unpin",
+        "xyzzy",
+        "agent xyzzy",
+        "config path",
+        "agent remove ada --yes",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let ran = run(home.path(), &words).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{line}");
+        told += &format!("{line}:\n{}\n", ran.stderr.trim_end());
+    }
+    assert_snapshot!(told, @"
+    service:
+    error: there is no `parlor service`
+    hint: `parlor setup` offers a service that starts with the machine; the book has the unit file too
+    bind:
+    error: there is no `parlor bind`
+    hint: `parlor pin PLACE AGENT` gives a place to an agent, as /agent does in a chat; a binding in config.toml does it too
+    whoami:
+    error: there is no `parlor whoami`
+    hint: /whoami in a chat with the bot shows your id and the place's key; `parlor people` lists everybody it knows
+    uninstall:
+    error: there is no `parlor uninstall`
+    hint: stop the gateway, then delete the program and the home folder; `parlor backup` keeps a copy before
+    unpin:
+    error: there is no `parlor unpin`
+    hint: `parlor pin PLACE --reset` takes a pin back; a binding is taken out of config.toml
+    xyzzy:
+    error: there is no `parlor xyzzy`
+    hint: `parlor help` lists all commands
+    agent xyzzy:
+    error: there is no `parlor agent xyzzy`
+    hint: `parlor help agent` lists what there is
+    config path:
+    error: there is no `parlor config path`
+    hint: `parlor config show` shows every setting; to change one, edit HOME/config.toml, then run `parlor config check`
+    agent remove ada --yes:
+    error: unexpected argument '--yes' found
+
+    Usage: parlor agent remove <AGENT>
+
+    For more information, try '--help'.
+    ");
+}
+
+/// A noun alone shows what there is.
+#[tokio::test]
+async fn nouns_alone_list_or_check() {
+    let home = fresh_home().await;
+    for (noun, whole) in [
+        ("skill", "skill list"),
+        ("agents", "agent list"),
+        ("people", "people list"),
+        ("memory", "memory list"),
+        ("security", "security check"),
+        ("pair", "pair list"),
+        ("config", "config check"),
+    ] {
+        let whole: Vec<&str> = whole.split(' ').collect();
+        let (short, long) = (
+            run(home.path(), &[noun]).await,
+            run(home.path(), &whole).await,
+        );
+        assert_eq!(
+            (short.code, &short.stdout, &short.stderr),
+            (long.code, &long.stdout, &long.stderr),
+            "{noun}"
+        );
+    }
+}
+
+/// A topic that a binding names is a place, also before anybody has written there.
+#[tokio::test]
+async fn a_bound_topic_is_known_by_its_name() {
+    let home = fresh_home().await;
+    let ran = run(home.path(), &["pin", "writing", "ada"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_snapshot!(ran.stdout, @"Ada (ada) answers in writing (local:home:writing) now.");
+}
+
+#[tokio::test]
+async fn words_are_refused_where_an_emoji_or_a_topic_belongs() {
+    let home = fresh_home().await;
+    let first = |ran: Ran| ran.stderr.lines().next().unwrap_or_default().to_owned();
+    let emoji = run(home.path(), &["agent", "add", "fern", "--emoji", "Fern"]).await;
+    assert_eq!(emoji.code, 2);
+    assert_snapshot!(first(emoji), @"error: invalid value 'Fern' for '--emoji <EMOJI>': `Fern` is no emoji; words belong in --name");
+    let topic = run(home.path(), &["chat", "--topic", "Ünï"]).await;
+    assert_eq!(topic.code, 2);
+    assert_snapshot!(first(topic), @"error: a topic is written with a-z, 0-9, - and _, not `Ünï`");
+    let nonsense = run_with_input(home.path(), &["chat"], "/nonsense\n").await;
+    assert_eq!(nonsense.code, 1);
+    assert_snapshot!(format!("{}{}", nonsense.stdout, nonsense.stderr), @"
+    There is no command /nonsense. /help shows what there is.
+    error: a line was not answered
+    ");
+}
+
+/// Words stay whole at the edge of a narrow terminal.
+#[tokio::test]
+async fn notes_helps_and_findings_break_between_words() {
+    const COLUMNS: u16 = 50;
+    let home = fresh_home().await;
+    let config = home.path().join("config.toml");
+    let text = std::fs::read_to_string(&config).expect("a config");
+    std::fs::write(&config, format!("workspaces = 5\n{text}")).expect("writes");
+    let own = home.path().display().to_string();
+    for arguments in [
+        &["config", "check"][..],
+        &["doctor"],
+        &["run"],
+        &["pin", "nowhere", "ada"],
+    ] {
+        let mut shown = Pty::start(home.path(), arguments, COLUMNS, &[("NO_COLOR", "1")]);
+        let bytes = shown.everything().await;
+        assert!(!bytes.is_empty(), "{arguments:?}");
+        for line in bytes.lines() {
+            let line = line.trim_end();
+            let is_drawn = line.contains(" | ") || line.contains("-->");
+            let fits = line.chars().count() <= COLUMNS.into() || is_drawn || line.contains(&own);
+            assert!(fits, "{arguments:?}: {line:?}\n{bytes}");
+        }
+    }
 }

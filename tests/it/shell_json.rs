@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::cli::{fresh_home, run};
 use crate::support::House;
+use crate::support::fake_model::Script;
 use crate::support::fake_telegram::{ALICE, BOB, Fault};
 
 /// The fields that the page has for a verb.
@@ -107,6 +108,19 @@ async fn checked(home: &Path, verb: &str, arguments: &[&str]) -> Value {
     check(verb, &ran.stdout)
 }
 
+/// Every time has the zone of the machine as a number, also where that is UTC.
+fn assert_times_have_a_zone(value: &Value) {
+    match value {
+        Value::Array(items) => items.iter().for_each(assert_times_have_a_zone),
+        Value::Object(object) => object.values().for_each(assert_times_have_a_zone),
+        Value::String(text) => {
+            let is_time = chrono::DateTime::parse_from_rfc3339(text).is_ok();
+            assert!(!is_time || !text.ends_with('Z'), "{text}");
+        }
+        _ => {}
+    }
+}
+
 const HOUSE: &str = r#"prices = { any = { input = 2.5, output = 10 } }
 [access]
 owners = ["telegram:111"]
@@ -168,7 +182,9 @@ async fn the_json_page_names_every_field() {
     let raised = checked(home, "allow", &["house", "2.00", "today"]).await;
     assert_eq!(raised["most_cost"]["amount"], "102.00");
     checked(home, "pause", &["background"]).await;
-    checked(home, "agent list", &[]).await;
+    let agents = checked(home, "agent list", &[]).await;
+    assert_eq!(agents[0]["state"], "ready");
+    assert_times_have_a_zone(&agents);
     let info = checked(home, "agent info", &["rose"]).await;
     assert_eq!(info["bound"][0]["name"], "Roses");
     assert_eq!(info["pinned"][0]["place"]["name"], "Closed");
@@ -225,6 +241,15 @@ async fn the_json_page_names_every_field() {
     checked(home, "sessions move", &["Roses", to]).await;
     checked(home, "config show", &["agents.rose"]).await;
     checked(home, "remember", &["Lunch is at noon"]).await;
+    let exported = checked(home, "memory export", &[]).await;
+    assert_eq!(exported.as_array().map(Vec::len), Some(2), "{exported}");
+    let none = run(home, &["memory", "export", "--agent", "ada", "--json"]).await;
+    assert_eq!(none.stdout.trim(), "[]");
+    let asked = checked(home, "ask", &["-a", "rose", "hello"]).await;
+    assert_eq!(asked["agent"]["name"], "Rose");
+    house.model.enqueue(Script::status(401, "no"));
+    let failed = run(home, &["ask", "hello", "--json"]).await;
+    check("ask", &failed.stdout);
     let failed = checked(home, "failed list", &[]).await;
     assert_eq!(failed[0]["place"]["name"], "Closed");
     checked(home, "failed retry", &[]).await;
@@ -239,6 +264,20 @@ async fn the_json_page_names_every_field() {
     checked(home, "agent resume", &["rose"]).await;
     checked(home, "agent restart", &["rose"]).await;
     checked(home, "agent reset", &["rose", "--yes"]).await;
+    let add = [
+        "plan",
+        "Plan the day.",
+        "--every",
+        "2h",
+        "--quiet-hours",
+        "22:00-07:00",
+    ];
+    checked(home, "job add", &add).await;
+    checked(home, "job list", &[]).await;
+    checked(home, "job show", &["plan"]).await;
+    checked(home, "job pause", &["plan"]).await;
+    checked(home, "job resume", &["plan"]).await;
+    checked(home, "job remove", &["plan"]).await;
     let usage = checked(home, "usage", &["--by", "agent"]).await;
     assert_eq!(usage["total"]["cost"]["currency"], "USD");
     let people = run(home, &["usage", "--by", "person", "--json"])
@@ -310,10 +349,15 @@ async fn the_json_page_names_every_field_of_a_running_gateway() {
     house.model.release();
     house.settled(&gateway).await;
     checked(home, "pin", &[place, "rose"]).await;
-    checked(home, "new", &[place]).await;
+    let begun = checked(home, "new", &[place]).await;
+    assert_eq!(begun["place"]["name"], "Roses");
     checked(home, "remember", &["-a", "rose", "Lunch is at noon"]).await;
-    checked(home, "forget", &["-a", "rose", "1"]).await;
+    let forgotten = checked(home, "forget", &["-a", "rose", "1"]).await;
+    assert_eq!(forgotten["agent"]["name"], "Rose");
     checked(home, "reload", &[]).await;
+    checked(home, "token create", &["ci", "--expires", "1d"]).await;
+    checked(home, "token list", &[]).await;
+    checked(home, "token revoke", &["ci"]).await;
     house.close(gateway).await;
 }
 

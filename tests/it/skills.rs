@@ -119,7 +119,7 @@ async fn skills_in_the_chat_say_what_the_agent_here_has() {
     let chat = house.telegram.dm(ALICE);
     chat.says("/skills").await;
     assert_snapshot!(chat.wait_for_sent(1).await.text, @"
-    Main has 1 skill, chosen in config.toml.
+    Main has 1 skill, chosen by an owner.
     • alpha: How alpha is done.
     ");
     chat.says("/agent rose").await;
@@ -198,13 +198,13 @@ async fn skill_list_says_who_has_what_and_why() {
     assert_snapshot!(run(home.path(), &["skill", "list"]).await.stdout, @"
     AGENT  SKILL           FROM   USABLE  WHY
     main   Bad             pool   no      broken, line 2: `name` is 1 to 64 of a-z, 0-9 and single hyphens inside, such as `bad`
-    main   thread-summary  pool   yes     it has the whole pool
+    main   thread-summary  pool   yes     no `skills` list
     rose   Bad             pool   no      its `skills` does not name it
     rose   thread-summary  pool   no      its `skills` does not name it
     rose   tighten         local  yes     its `skills` names it
     ada    Bad             pool   no      broken, line 2: `name` is 1 to 64 of a-z, 0-9 and single hyphens inside, such as `bad`
-    ada    bug-report      local  yes     it is its own
-    ada    thread-summary  pool   yes     it has the whole pool
+    ada    bug-report      local  yes     in its own folder
+    ada    thread-summary  pool   yes     no `skills` list
     ");
     let json = run(home.path(), &["skill", "list", "--agent", "ada", "--json"])
         .await

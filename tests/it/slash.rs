@@ -5,6 +5,7 @@ use parlor::gateway::Gateway;
 use serde_json::{Value, json};
 
 use crate::support::House;
+use crate::support::checker::Promise;
 use crate::support::fake_discord::{
     ALICE, BOB, CAROL, FakeDiscord, Fault, GuildHandle, Room, Route,
 };
@@ -192,7 +193,7 @@ async fn a_slash_command_is_the_same_as_a_written_one() {
         .await;
     assert_eq!(
         used.text().await,
-        "🌹 Rose takes your next message here, and only that one."
+        "🌹 Rose takes the next message here, and only that one."
     );
     let used = thread.command(BOB, "agent").option("name", "nobody").await;
     assert_eq!(
@@ -202,7 +203,7 @@ async fn a_slash_command_is_the_same_as_a_written_one() {
     let used = thread.command(BOB, "frobnicate").even_if_unknown().await;
     assert_eq!(
         used.text().await,
-        "There is no command /frobnicate. /help lists all of them."
+        "There is no command /frobnicate. /help shows what there is."
     );
     gateway.settled().await;
     assert_eq!(
@@ -436,7 +437,8 @@ async fn whoever_may_not_ask_is_told_so_alone() {
     let (house, discord, guild, _) = team("").await;
     let lounge = guild.text_channel(8400, "lounge");
     let gateway = open(&house, &discord).await;
-    let not_here = "I don't answer here. An owner can open this place with `/agent`, or bind it in config.toml.";
+    let not_here =
+        "I don't answer here. An owner can open this place with `/bind` and an agent's name.";
     let asked = lounge.command(BOB, "agents").await.message().await;
     assert_eq!((asked.text.as_str(), asked.ephemeral), (not_here, true));
     let wished = lounge.command(BOB, "agent").option("name", "rose").await;
@@ -513,6 +515,8 @@ async fn an_answer_that_a_restart_interrupts_still_arrives_where_it_is_waited_fo
 #[tokio::test]
 async fn an_answer_that_comes_too_late_is_an_ordinary_message() {
     let (house, discord, _, thread) = team("").await;
+    // The answer to a slash command is no row.
+    house.give_up(Promise::SentOnce);
     let gateway = open(&house, &discord).await;
     discord
         .fail(Route::EditOriginal, Fault::TOKEN_EXPIRED)

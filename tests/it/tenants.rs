@@ -137,7 +137,7 @@ async fn add_writes_files_and_a_table_and_keeps_every_comment() {
     match = "local:home:dots"
     agent = "dot"
     "#);
-    assert_snapshot!(fine(home.path(), &["route", "explain", "local:home:dots"]).await.lines().next().unwrap_or_default(), @"Dot answers in dots (local:home:dots). Line 62 of config.toml gives this topic to Dot.");
+    assert_snapshot!(fine(home.path(), &["route", "explain", "local:home:dots"]).await.lines().next().unwrap_or_default(), @"Dot answers in dots (local:home:dots). Line 75 of config.toml gives this topic to Dot.");
     std::fs::create_dir_all(home.path().join("agents/eve")).expect("makes");
     std::fs::write(home.path().join("agents/eve/SOUL.md"), "mine").expect("writes");
     assert_snapshot!(fine(home.path(), &["agent", "add", "eve"]).await, @"
@@ -175,9 +175,9 @@ async fn what_cannot_be_added_changes_nothing() {
     assert_snapshot!(refused(&["agent", "add", "rose"]).await, @"error: there is an agent called rose already. Choose another id");
     assert_snapshot!(refused(&["agent", "add", "rosa", "--name", "Rose"]).await, @r#"
     error: two agents answer to `Rose`
-      --> HOME/config.toml:47:8
+      --> HOME/config.toml:51:8
        |
-    47 | name = "Rose"
+    51 | name = "Rose"
        |        ^^^^^^ agent `rose` has this name already
        |
        = help: give each agent its own name; an agent also answers to its id
@@ -185,14 +185,14 @@ async fn what_cannot_be_added_changes_nothing() {
     Nothing was changed. With your options config.toml would have had this error.
     "#);
     assert_snapshot!(refused(&["agent", "add", "dot", "--bind", "local:home:code"]).await, @r#"
-    error: two bindings for the same place: ada (line 55) and dot (here)
-      --> HOME/config.toml:59:9
+    error: two bindings for the same place: ada (line 68) and dot (here)
+      --> HOME/config.toml:72:9
        |
-    55 | match = "local:home:code"
+    68 | match = "local:home:code"
        |         ----------------- the first one
     ...
-    59 | match = "local:home:code"
-       |         ^^^^^^^^^^^^^^^^^ line 55 has `local:home:code` already
+    72 | match = "local:home:code"
+       |         ^^^^^^^^^^^^^^^^^ line 68 has `local:home:code` already
        |
        = help: delete one of the two, or give one of them a filter that the other does not have: `users`, `roles`, `name` or `tag`
 
@@ -258,7 +258,7 @@ async fn list_shows_folders_and_removed_agents_too() {
     assert_snapshot!(timeless(&fine(home.path(), &["agent", "list"]).await), @"
     ID    NAME     MODEL  SKILLS  PLACES  MEMORIES  STATE
     main  ☕ Main  demo        1       0         0  default
-    ada   🛠️ Ada   demo        2       1         0
+    ada   🛠️ Ada   demo        2       2         0
     foo                        0       0         0  not in config.toml; `parlor agent adopt foo` adds it
     rose                       0       0         2  archived as rose-00000000-000000
     ");
@@ -306,14 +306,15 @@ async fn info_tells_skills_memories_and_the_last_error() {
         .filter(|line| !line.starts_with("last answer: "))
         .collect();
     assert_snapshot!(lines.join("\n"), @"
-    skill tighten: local, it is its own
+    skill tighten: local, in its own folder
     memory: 1 private, 1 global, 0 of people, 0 of places, 1 piece of files; MEMORY.md has 19 bytes; last saved then
-    tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, memory_edit, transcript_search
-    tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
-    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, memory_search, memory_save, memory_note, transcript_search
+    tools when an owner asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, schedule, memory_search, memory_save, memory_note, memory_edit, transcript_search
+    tools when an admin asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, schedule, memory_search, memory_save, memory_note, transcript_search
+    tools when a member asks: now, skill, web_fetch, file_read, file_write, file_edit, file_list, file_search, file_delete, file_send, spawn, agent_send, message_send, schedule, memory_search, memory_save, memory_note, transcript_search
     tools when a guest asks: now, skill, file_read, file_list, file_search, memory_search, transcript_search
+    bound: writing (web:home:writing)
     bound: writing (local:home:writing)
-    pinned: local:home, by ann (local:you)
+    pinned: local:home, by ann at the terminal (local:you)
     state: ready
     waiting: 0 messages
     last 24 hours: 1 turn, 0 failed
@@ -333,6 +334,7 @@ async fn a_removed_agent_comes_back_as_it_was() {
     );
     assert_snapshot!(timeless(&fine(home.path(), &["agent", "remove", "rose"]).await), @"
     rose is archived. Its files are in archive/rose-00000000-000000; 3 memories, 2 messages, 1 pin are kept, out of sight.
+    no longer bound: web:home:writing
     no longer bound: local:home:writing
     `parlor agent restore rose-00000000-000000` undoes this.
     ");
@@ -556,6 +558,43 @@ async fn a_renamed_agent_keeps_everything_and_its_old_id_for_a_while() {
     ");
 }
 
+/// S1.10: the row has uid, slug and both times; name and default are in config.toml alone.
+#[tokio::test]
+async fn the_row_of_an_agent_has_its_uid_its_id_and_its_times() {
+    let home = lived_in().await;
+    let home = home.path();
+    let info = async |id: &str| -> serde_json::Value {
+        let told = run(home, &["agent", "info", id, "--json"]).await;
+        serde_json::from_str(&told.stdout).expect("JSON")
+    };
+    let made = info("rose").await;
+    assert!(made["created_at"].is_string() && made["created_at"] == made["updated_at"]);
+    let connection = rusqlite::Connection::open(home.join("parlor.db")).expect("opens");
+    let long_ago = "UPDATE agents SET created_at = 1000, updated_at = 1000";
+    connection.execute(long_ago, []).expect("writes");
+    drop(connection);
+    fine(home, &["agent", "rename", "rose", "rosa"]).await;
+    let renamed = info("rosa").await;
+    assert_eq!(renamed["uid"], made["uid"]);
+    let row = |facts: &str| {
+        ask(
+            home,
+            &format!("SELECT {facts} FROM agents WHERE slug = 'rosa'"),
+        )
+    };
+    assert_eq!(row("created_at"), "1000");
+    assert_eq!(row("updated_at > 1000"), "1");
+    assert_eq!(
+        info("ada").await["updated_at"],
+        info("ada").await["created_at"]
+    );
+    let columns = "SELECT group_concat(name) FROM pragma_table_info('agents') WHERE name IN ('name', 'label', 'is_default', 'updated_at', 'uid', 'slug')";
+    assert_eq!(ask(home, columns), "uid,slug,updated_at");
+    fine(home, &["agent", "remove", "rosa"]).await;
+    let removed = "SELECT updated_at = archived_at FROM agents WHERE archived_id = 'rosa'";
+    assert_eq!(ask(home, removed), "1");
+}
+
 /// S3.31
 #[tokio::test]
 async fn a_former_id_finds_its_agent_for_thirty_days() {
@@ -766,6 +805,7 @@ async fn a_place_that_was_given_away_meanwhile_stays_away() {
     std::fs::write(home.path().join("config.toml"), with_list).expect("writes");
     assert_snapshot!(timeless(&fine(home.path(), &["agent", "remove", "rose"]).await), @"
     rose is archived. Its files are in archive/rose-00000000-000000; 0 memories, 0 messages, 0 pins are kept, out of sight.
+    no longer bound: web:home:writing
     no longer bound: local:home:writing
     no longer named in: agents.main.read_memory_from
     `parlor agent restore rose-00000000-000000` undoes this.
@@ -782,6 +822,7 @@ async fn a_place_that_was_given_away_meanwhile_stays_away() {
     std::fs::write(home.path().join("config.toml"), given).expect("writes");
     assert_snapshot!(fine(home.path(), &["agent", "restore", "rose"]).await, @"
     rose is back, with 0 memories, 0 messages, 0 pins.
+    not bound again, because another agent has the place now: web:home:writing
     not bound again, because another agent has the place now: local:home:writing
     ");
     fine(home.path(), &["config", "check"]).await;
@@ -881,9 +922,9 @@ async fn info_and_prompt_show_what_the_config_says_about_an_agent() {
     assert_eq!(checked.code, 1);
     assert_snapshot!(checked.stderr, @r#"
     error: the file agents/rose/voices/night.md does not exist
-      --> HOME/config.toml:39:15
+      --> HOME/config.toml:43:15
        |
-    39 | personality = "voices/night.md"
+    43 | personality = "voices/night.md"
        |               ^^^^^^^^^^^^^^^^^ no such file in the agent's folder
        |
        = help: write the file, or delete the line to use SOUL.md

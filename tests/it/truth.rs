@@ -203,9 +203,9 @@ async fn a_guests_reset_leaves_the_place_open_and_only_an_admin_closes_it() {
     insta::assert_snapshot!(says(ALICE, "/whoami").await, @r#"
     You are Alice (owner), telegram:111.
     This is the topic “Writing”, telegram:topic:-1001:107.
-    Nobody answers here: no binding or /agent opens this topic (groups = "bound"). /agent with an agent's name opens it.
+    Nobody answers here: no binding or /agent opens this topic (groups = "bound"). /agent with an agent's name opens it; /bind with one opens it for good.
 
-    To open this topic for good, add this to config.toml:
+    To open this topic for good, write /bind main, or add this to config.toml:
     [[bindings]]
     match = "telegram:topic:-1001:107"
     agent = "main"
@@ -217,12 +217,10 @@ async fn a_guests_reset_leaves_the_place_open_and_only_an_admin_closes_it() {
     • Ada · fake/any
     • Poor · fake/any
 
-    Nobody answers here: no binding or /agent opens this topic (groups = "bound"). /agent with an agent's name opens it.
+    Nobody answers here: no binding or /agent opens this topic (groups = "bound"). /agent with an agent's name opens it; /bind with one opens it for good.
     "#);
-    insta::assert_snapshot!(says(ALICE, "/agent").await, @r#"
-    Nobody answers here: no binding or /agent opens this topic (groups = "bound"). /agent with an agent's name opens it.
-    "#);
-    insta::assert_snapshot!(says(ALICE, "/status").await.lines().next().unwrap(), @r#"Nobody answers here: no binding or /agent opens this topic (groups = "bound"). /agent with an agent's name opens it."#);
+    insta::assert_snapshot!(says(ALICE, "/agent").await, @r#"Nobody answers here: no binding or /agent opens this topic (groups = "bound"). /agent with an agent's name opens it; /bind with one opens it for good."#);
+    insta::assert_snapshot!(says(ALICE, "/status").await.lines().next().unwrap(), @r#"Nobody answers here: no binding or /agent opens this topic (groups = "bound"). /agent with an agent's name opens it; /bind with one opens it for good."#);
     assert_eq!(says(BOB, "/agent rose").await, "", "a guest opens nothing");
     insta::assert_snapshot!(says(CAROL, "/agent rose").await, @"Rose answers here from now on, and this topic is open to everybody in it. /agent reset undoes the switch, /agent close closes this topic again.");
     insta::assert_snapshot!(says(BOB, "/agent close").await, @"Only an owner or admin can close a place.");
@@ -232,13 +230,18 @@ async fn a_guests_reset_leaves_the_place_open_and_only_an_admin_closes_it() {
     Nothing was switched here. Main answers here when mentioned or replied to. Main is the default agent.
     /agent close closes this topic.
     ");
-    insta::assert_snapshot!(says(ALICE, "/agent rose once").await, @"Rose takes your next message here, and only that one.");
+    insta::assert_snapshot!(says(ALICE, "/agent rose once").await, @"Rose takes the next message here, and only that one.");
     insta::assert_snapshot!(says(ALICE, "/agent close").await, @"This topic is closed now. I'll stay quiet here until an owner or admin writes /agent.");
     insta::assert_snapshot!(says(ALICE, "/agent close").await, @"This topic is closed already.");
     assert_eq!(says(BOB, "@parlor_bot hi").await, "");
-    insta::assert_snapshot!(says(ALICE, "/agent rose once").await, @"Rose takes your next message here, and only that one. After that, this topic is closed as before.");
+    insta::assert_snapshot!(says(ALICE, "/agent rose once").await, @"Rose takes the next message here, and only that one. After that, this topic is closed as before.");
+    insta::assert_snapshot!(says(ALICE, "/agent for 2h rose").await, @"Nobody answers in this topic yet. Open it first: /agent with an agent's name does that.");
     assert!(says(BOB, "@parlor_bot hi").await.starts_with("re: "));
     assert_eq!(says(BOB, "@parlor_bot hi").await, "", "closed as before");
+    // A switch for good opens the topic, also while another agent has the next message.
+    says(ALICE, "/agent poor once").await;
+    insta::assert_snapshot!(says(ALICE, "/agent rose").await, @"Rose answers here from now on, and this topic is open to everybody in it. /agent reset undoes the switch, /agent close closes this topic again.");
+    assert!(says(BOB, "@parlor_bot hi").await.starts_with("re: "));
     gateway.shutdown().await;
 }
 
@@ -268,7 +271,7 @@ async fn a_guest_cannot_close_a_place_by_giving_it_to_an_agent_for_others() {
 
     Eve answers here, but not you: Eve is for owners.
 
-    /agent rose once has Rose take your next message.
+    /agent rose once has Rose take the next message here.
     ");
     insta::assert_snapshot!(says(BOB, "/whoami").await, @"
     You are Bob (guest), telegram:222.
@@ -290,13 +293,13 @@ async fn a_place_stays_open_where_the_config_opens_it() {
     You are Alice (owner), telegram:111.
     This is the topic “Roses”, telegram:topic:-1001:101.
     Rose answers here when mentioned or replied to. Line 27 of config.toml gives this topic to Rose.
-    Rose uses fake/any here (default_model).
+    Rose uses fake/any here (the default model).
     ");
     insta::assert_snapshot!(says(CAROL, "/whoami").await, @"
     You are Carol (admin), telegram:333.
     This is the topic “Roses”, telegram:topic:-1001:101.
     Rose answers here when mentioned or replied to. Line 27 of config.toml gives this topic to Rose.
-    Rose uses fake/any here (default_model).
+    Rose uses fake/any here (the default model).
     ");
     let dm = house.telegram.dm(ALICE);
     dm.says("/agent close").await;
@@ -371,49 +374,49 @@ async fn explain_tells_the_truth_first_and_invents_nobody() {
         .split_once("\nmodel: ")
         .expect("a model behind the rules");
     insta::assert_snapshot!(routed, @"
-    Main answers in Roses (telegram:topic:-1001:101) when mentioned or replied to. Alice chose Main on (today).
+    Main answers in Roses (telegram:topic:-1001:101) when mentioned or replied to, but no gateway runs right now (`parlor run` starts it). Alice chose Main just now.
     Asked for Bob (telegram:222), a guest.
 
     telegram:topic:-1001:101 belongs to main
-    because of pin set by telegram:111
+    because Alice (telegram:111) chose it
 
     name: Roses
 
     pin          telegram:topic:-1001:101  main, set by Alice (telegram:111): decides
     exact topic  telegram:topic:-1001:101  config.toml line 27, rose: would decide without the pin
-    member       telegram:group:-1001:222  no binding
-    name or tag  telegram:topic:-1001:*    no binding
-    name or tag  telegram:group:-1001      no binding
-    every topic  telegram:topic:-1001:*    no binding
-    group        telegram:group:-1001      no binding
-    person       telegram:user:222         no binding
-    platform     telegram                  no binding
     default      default_agent             main: not needed
+    no binding for: member, name or tag, every topic, group, person, platform
     ");
-    insta::assert_snapshot!(first(&["telegram:topic:-1001:107"]).await, @r#"Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = "bound"). An owner can write `/agent NAME` there."#);
+    insta::assert_snapshot!(first(&["telegram:topic:-1001:107"]).await, @r#"Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = "bound"). `parlor pin telegram:topic:-1001:107 main` opens it, and so does `/bind main`, written there by an owner."#);
     let closed = run(&["telegram:topic:-1001:107"]).await;
+    assert!(!closed.contains("tools: "), "{closed}");
     let (routed, abilities) = closed.split_once("\nmodel: ").expect("a model");
     insta::assert_snapshot!(routed, @r#"
-    Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = "bound"). An owner can write `/agent NAME` there.
+    Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = "bound"). `parlor pin telegram:topic:-1001:107 main` opens it, and so does `/bind main`, written there by an owner.
     Asked for a guest; --as names a role or a person.
 
-    telegram:topic:-1001:107 would be answered by main
-    because of default_agent
+    Otherwise main would answer in telegram:topic:-1001:107
+    because it is the default agent
 
-    pin          telegram:topic:-1001:107  no pin
-    exact topic  telegram:topic:-1001:107  no binding
-    name or tag  telegram:topic:-1001:*    no binding
-    name or tag  telegram:group:-1001      no binding
-    every topic  telegram:topic:-1001:*    no binding
-    group        telegram:group:-1001      no binding
-    platform     telegram                  no binding
-    default      default_agent             main: decides
+    pin      telegram:topic:-1001:107  no pin
+    default  default_agent             main: decides
+    no binding for: exact topic, name or tag, every topic, group, platform
 
     If it answered, Main (main) would have:
     "#);
-    assert!(abilities.contains("tools: "), "{abilities}");
-    insta::assert_snapshot!(first(&["telegram:dm:222"]).await, @"Nobody answers Bob (telegram:222) in telegram:dm:222: the bot is private, and Bob (telegram:222) has not been let in yet. A first message gets a code for `parlor pair CODE`.");
-    insta::assert_snapshot!(first(&["telegram:dm:222", "--as", "member"]).await, @"Main answers in telegram:dm:222. Main is the default agent.");
+    assert!(abilities.contains("--all adds "), "{abilities}");
+    let whole = run(&["telegram:topic:-1001:107", "--all"]).await;
+    assert!(
+        whole.contains("every topic  telegram:topic:-1001:*    no binding"),
+        "{whole}"
+    );
+    assert!(whole.contains("\ntools: "), "{whole}");
+    // Tools that are missing for the same reason are told together.
+    let without = whole.lines().filter(|line| line.starts_with("without "));
+    let without: Vec<&str> = without.collect();
+    assert!(without.len() < 4, "{whole}");
+    insta::assert_snapshot!(first(&["telegram:dm:222"]).await, @"Nobody answers Bob (telegram:222) in Bob's private chat (telegram:dm:222): the bot is private, and Bob (telegram:222) has not been let in yet. A first message gets a code for `parlor pair CODE`.");
+    insta::assert_snapshot!(first(&["telegram:dm:222", "--as", "member"]).await, @"Main answers in Bob's private chat (telegram:dm:222), but no gateway runs right now (`parlor run` starts it). Main is the default agent.");
     assert_eq!(
         first(&["telegram:topic:-1001:101", "--as", "Bob"]).await,
         first(&["telegram:topic:-1001:101", "--user", "telegram:222"]).await
@@ -428,7 +431,10 @@ async fn explain_tells_the_truth_first_and_invents_nobody() {
         "silence": "place_closed",
         "needs_mention": true,
         "model_trouble": null,
-        "text": "Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = \"bound\"). An owner can write `/agent NAME` there."
+        "obstacles": [
+          "no_gateway"
+        ],
+        "text": "Nobody answers in telegram:topic:-1001:107: no binding or `/agent` opens this topic (groups = \"bound\"). `parlor pin telegram:topic:-1001:107 main` opens it, and so does `/bind main`, written there by an owner."
       },
       null,
       "guest",
@@ -482,7 +488,7 @@ async fn a_silent_topic_is_explained_with_the_same_words_everywhere() {
     }
     assert_eq!(first(&explained), first(&shown));
     assert!(!shown.contains("agent: "), "{shown}");
-    assert!(why.contains("would be answered by main"), "{why}");
+    assert!(why.contains("Otherwise main would answer in "), "{why}");
     gateway.shutdown().await;
 }
 
@@ -522,15 +528,15 @@ async fn a_model_that_refuses_is_part_of_the_truth() {
         timeless(texts.last().expect("an answer"))
     };
     let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
-    assert_snapshot!(first(ask(ALICE, "/agent").await), @"Rose answers here when mentioned or replied to, but its model fake/any has refused since TIME: the API key for fake was rejected (401). Line 27 of config.toml gives this topic to Rose.");
-    assert_snapshot!(first(ask(BOB, "/agent").await), @"Rose answers here when mentioned or replied to, but its model isn't working right now. Line 27 of config.toml gives this topic to Rose.");
-    assert_snapshot!(first(ask(ALICE, "/status").await), @"Rose answers here when mentioned or replied to, but its model fake/any has refused since TIME: the API key for fake was rejected (401). Line 27 of config.toml gives this topic to Rose.");
-    assert_snapshot!(first(ask(BOB, "/status").await), @"Rose answers here when mentioned or replied to, but its model isn't working right now. Line 27 of config.toml gives this topic to Rose.");
+    assert_snapshot!(first(ask(ALICE, "/agent").await), @"Rose answers here when mentioned or replied to, but its model fake/any has refused since TIME: fake wants an API key, and none is set (401). Line 27 of config.toml gives this topic to Rose.");
+    assert_snapshot!(first(ask(BOB, "/agent").await), @"Rose answers here when mentioned or replied to, but its model isn't working right now. An owner gave this topic to Rose.");
+    assert_snapshot!(first(ask(ALICE, "/status").await), @"Rose answers here when mentioned or replied to, but its model fake/any has refused since TIME: fake wants an API key, and none is set (401). Line 27 of config.toml gives this topic to Rose.");
+    assert_snapshot!(first(ask(BOB, "/status").await), @"Rose answers here when mentioned or replied to, but its model isn't working right now. An owner gave this topic to Rose.");
     assert_snapshot!(ask(BOB, "/whoami").await, @"
     You are Bob (guest), telegram:222.
     This is the topic “Writing”, telegram:topic:-1001:101.
-    Rose answers here when mentioned or replied to, but its model isn't working right now. Line 27 of config.toml gives this topic to Rose.
-    Rose uses fake/any here (default_model).
+    Rose answers here when mentioned or replied to, but its model isn't working right now. An owner gave this topic to Rose.
+    Rose uses fake/any here.
     ");
     assert_snapshot!(ask(CAROL, "/agents").await, @"
     • Main · fake/any (not working right now)
@@ -538,7 +544,7 @@ async fn a_model_that_refuses_is_part_of_the_truth() {
     • Ada · fake/any (not working right now)
     • Poor · fake/any (not working right now)
 
-    Rose answers here when mentioned or replied to, but its model fake/any has refused since TIME: the API key for fake was rejected (401). Line 27 of config.toml gives this topic to Rose.
+    Rose answers here when mentioned or replied to, but its model fake/any has refused since TIME: fake wants an API key, and none is set (401). Line 27 of config.toml gives this topic to Rose.
 
     /agent main switches to Main.
     ");
@@ -546,12 +552,12 @@ async fn a_model_that_refuses_is_part_of_the_truth() {
     • Rose · fake/any (not working right now) ← answers here
     • Poor · fake/any (not working right now)
 
-    Rose answers here when mentioned or replied to, but its model isn't working right now. Line 27 of config.toml gives this topic to Rose.
+    Rose answers here when mentioned or replied to, but its model isn't working right now. An owner gave this topic to Rose.
 
     /agent poor switches to Poor.
     ");
     let key = "telegram:topic:-1001:101";
-    assert_snapshot!(timeless(&route_explained(&house, key).await), @"Rose answers in Writing (telegram:topic:-1001:101) when mentioned or replied to, but its model `fake/any` has refused since TIME: the key was not accepted (401). Line 27 of config.toml gives this topic to Rose.");
+    assert_snapshot!(timeless(&route_explained(&house, key).await), @"Rose answers in Writing (telegram:topic:-1001:101) when mentioned or replied to, but its model `fake/any` has refused since TIME: `fake` wants an API key, and none is set (401). Line 27 of config.toml gives this topic to Rose.");
     let json = explained(&house, key, BOB).await;
     assert_eq!(json["model_trouble"]["model"], "fake/any");
     assert_eq!(
@@ -586,9 +592,56 @@ async fn a_rule_is_told_once_and_with_its_line() {
     You are Alice (owner), telegram:111.
     This is the topic “Writing”, telegram:topic:-1001:101.
     Rose answers here when mentioned or replied to. Line LINE of config.toml gives this topic to Rose.
-    Rose uses fake/any here (default_model).
+    Rose uses fake/any here (the default model).
     ");
     house.close(gateway).await;
+}
+
+/// Lines are counted in the text as it was saved: with its comments, also with new ones, and also
+/// while a newer file has a problem.
+#[tokio::test]
+async fn a_rule_is_told_with_the_line_of_the_file_that_counts() {
+    let house = House::new(TEAM).await;
+    let gateway = house.open().await;
+    // Owners are told about the problem.
+    let _owner = house.telegram.dm(ALICE);
+    let topic = house.telegram.forum(-1001).topic(101, "Writing");
+    let commented = format!("# The house.\n# Two lines more.\n\n{}", house.config());
+    let line = commented
+        .lines()
+        .position(|line| line.contains("telegram:topic:-1001:101"))
+        .expect("the binding")
+        + 1;
+    let rule = format!("replied to. Line {line} of config.toml gives this topic to Rose.");
+    let in_chat = async || {
+        let before = topic.texts().len();
+        topic.says(ALICE, "/whoami").await;
+        topic.wait_for_sent(before + 1).await.text
+    };
+    // By now the gateway watches the folder.
+    assert!(!in_chat().await.contains(&rule));
+    house.write("config.toml", &commented);
+    // The file is looked at a moment after it was saved.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !in_chat().await.contains(&rule) && std::time::Instant::now() < until {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    let key = "telegram:topic:-1001:101";
+    let told = route_explained(&house, key).await;
+    assert!(told.contains(&rule), "{told}");
+    house.write(
+        "config.toml",
+        &commented.replacen("agent = \"rose\"", "agent = \"rosse\"", 1),
+    );
+    gateway.reload("a test").await;
+    for told in [in_chat().await, route_explained(&house, key).await] {
+        assert!(told.contains(&rule), "{told}");
+        assert!(!told.contains("to Main"), "{told}");
+    }
+    let audit = house.ask("SELECT count(*) FROM audit WHERE action = 'reload'");
+    assert_eq!(audit, "0", "a comment changes nothing");
+    house.write("config.toml", &commented);
+    gateway.shutdown().await;
 }
 
 #[tokio::test]

@@ -36,6 +36,11 @@ groups = "open"
 require_mention = false
 [agents.main]
 [agents.ada]
+[[agents.ada.jobs]]
+name = "vault"
+at = "2100-01-01 00:00"
+prompt = "Look after the vault."
+place = "telegram:topic:-1001:101"
 [agents.rose]
 [[bindings]]
 match = "telegram:topic:-1001:101"
@@ -120,6 +125,12 @@ fn tries(tool: &str, home: &Path) -> Option<Vec<Value>> {
                 json!({ "agent": "@ada", "text": "hi" }),
             ]
         }
+        // The numbers and names of Ada's jobs are none of Rose's.
+        "schedule" => vec![
+            json!({ "action": "list" }),
+            json!({ "action": "remove", "name": "1" }),
+            json!({ "action": "add", "task": "Look for the vault", "every": "1d" }),
+        ],
         "message_send" => {
             vec![
                 json!({}),
@@ -236,7 +247,7 @@ impl Walls {
                 .says(
                     ALICE,
                     &format!(
-                        "/remember --private The vault code, vault code, vault code: {SECRET} {n}"
+                        "/remember --agent The vault code, vault code, vault code: {SECRET} {n}"
                     ),
                 )
                 .await;
@@ -428,5 +439,6 @@ async fn no_tool_brings_anything_of_another_agent() {
     walls.end().await;
 }
 
-const ROWS_OF_ADA: &str = "SELECT group_concat(m.id || m.visibility || m.text) FROM memories AS m JOIN agents ON agents.uid = m.agent_uid \
-                           WHERE agents.slug = 'ada'";
+const ROWS_OF_ADA: &str = "SELECT group_concat(m.id || m.visibility || m.text) \
+                           || (SELECT group_concat(jobs.name || coalesce(ended_at, '')) FROM jobs JOIN agents ON uid = agent_uid WHERE slug = 'ada') \
+                           FROM memories AS m JOIN agents ON agents.uid = m.agent_uid WHERE agents.slug = 'ada'";

@@ -2,6 +2,7 @@
 //! twice.
 
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use parlor::gateway::Gateway;
 
@@ -26,9 +27,16 @@ pub(crate) fn hook(house: &House, listen: &str) {
     house.configure_telegram(&format!("mode = \"webhook\"\n{webhook}"));
 }
 
+/// An address that no other test gets, also while nothing listens there: its port is below those
+/// that the system gives to connections and to listeners that name none.
 pub(crate) fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it is bound").to_string()
+    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    loop {
+        let address = format!("127.0.0.1:{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        if TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// A gateway that Telegram knows about.

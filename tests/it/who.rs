@@ -126,6 +126,21 @@ async fn only_the_config_opens_an_agent_whose_who_is_written() {
         house.ask("SELECT agents.slug FROM turns JOIN agents ON uid = agent_uid"),
         "ada"
     );
+    let undo = "Only an owner, an admin or the person who made it can undo this switch";
+    let mine =
+        format!("{undo}: Ada is for members and guests write here, so you couldn't bring it back.");
+    let not_mine = format!("{undo}: Ada is for members, so you couldn't bring it back.");
+    for (user, line, told) in [
+        (CAROL, "/agent ada", "Ada already answers here."),
+        (BOB, "/agent ada", "Ada already answers here."),
+        (CAROL, "/agent for 2h ada", "Ada already answers here."),
+        (CAROL, "/agent reset", mine.as_str()),
+        (BOB, "/agent reset", not_mine.as_str()),
+    ] {
+        topic.says(user, line).await;
+        house.settled(&gateway).await;
+        assert_eq!(topic.texts().last().map(String::as_str), Some(told));
+    }
     gateway.shutdown().await;
 }
 

@@ -3,6 +3,7 @@
 //! anew.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use parlor::config::{
@@ -183,13 +184,15 @@ fn long_talk() -> Vec<ModelMessage> {
     ]
 }
 
-fn tools() -> Vec<ToolSpec> {
+fn tools() -> Vec<Arc<ToolSpec>> {
     let city =
         json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-    let tool = |name: &str, parameters| ToolSpec {
-        name: name.to_owned(),
-        description: format!("Tells {name}."),
-        parameters,
+    let tool = |name: &str, parameters: Value| {
+        Arc::new(ToolSpec {
+            name: name.to_owned(),
+            description: format!("Tells {name}."),
+            parameters: parameters.into(),
+        })
     };
     vec![
         tool("weather", city),

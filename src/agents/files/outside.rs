@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{Config, Problem, Spanned};
 
-/// Folders of the system in which files are not what they seem.
+/// Folders of the system with special files, which are no documents.
 const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 pub(crate) fn check(config: &Config, home: &Path) -> Vec<Problem> {

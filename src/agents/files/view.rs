@@ -18,7 +18,7 @@ pub struct FileView {
     siblings: Arc<Sight>,
     /// Long results of the turn.
     results: Option<Arc<Workspace>>,
-    /// What the turn has read: the labels of what it writes.
+    /// The labels of everything that the turn has read. Files written by the turn get them.
     read: Labels,
 }
 
@@ -26,14 +26,15 @@ pub struct FileView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub workspace: WorkspaceView,
-    /// From the workspace's root on; the root itself is `.`.
+    /// The path from the workspace's root on; the root itself is `.`.
     pub path: std::path::PathBuf,
     /// The prefix of paths there; empty for the agent's own.
     pub prefix: String,
 }
 
 impl FileView {
-    /// `own` and `siblings` are the sights in the agent's own workspace and in those of others.
+    /// `own` and `siblings` are the sights in the agent's own workspace and in the workspaces of
+    /// others.
     pub fn new(
         files: &Files,
         own: Sight,
@@ -49,7 +50,7 @@ impl FileView {
         }
     }
 
-    /// The same in a turn that has read this.
+    /// This view in a turn with these labels.
     #[must_use]
     pub fn having_read(self, read: Labels) -> Self {
         FileView { read, ..self }

@@ -1,5 +1,6 @@
 //! Checks on the disk whether the config's `personality` files exist.
 
+use std::fs;
 use std::path::Path;
 
 use super::read_start;
@@ -17,7 +18,9 @@ pub fn check_personalities(config: &Config, home: &Path) -> Vec<Problem> {
 
 fn unreadable(spec: &AgentSpec, personality: &Spanned<String>, home: &Path) -> Option<Problem> {
     let shown = format!("agents/{}/{}", spec.id, personality.value);
-    let error = read_start(&home.join(&shown)).err()?;
+    let path = home.join(&shown);
+    let read = fs::metadata(&path).and_then(|metadata| read_start(&path, &metadata));
+    let error = read.err()?;
     let (message, label) = match error.kind() {
         std::io::ErrorKind::NotFound => (
             format!("the file {shown} does not exist"),

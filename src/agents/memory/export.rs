@@ -171,7 +171,7 @@ fn parsed(json: &str) -> Result<Written, String> {
     serde_json::from_str(json.trim()).map_err(|error| format!("this is not a memory: {error}"))
 }
 
-/// Has the limits of a memory that is saved in a chat.
+/// A memory of a package, within the limits of a memory saved in a chat.
 fn carried(written: &Written, text: String) -> Result<ExportedMemory, String> {
     let wrong = |what: &str, value: &str| format!("`{value}` is not a {what}");
     if text.trim().is_empty() {

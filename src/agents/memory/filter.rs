@@ -26,7 +26,7 @@ impl Filter {
         }
     }
 
-    /// The same with a largest age.
+    /// This filter with a largest age.
     #[must_use]
     pub fn within_days(self, days: Option<u32>, now: i64) -> Self {
         let since = days.map(|days| days_ago(days, now));

@@ -22,7 +22,7 @@ use crate::domain::{AgentUid, Labels};
 pub(super) const MEMORY_FILE: &str = "MEMORY.md";
 /// Where daily notes are.
 pub(super) const NOTES_FOLDER: &str = "memory";
-/// As much of a file as is looked through.
+/// The indexed part of a file, in bytes from its beginning.
 const MAX_INDEXED_BYTES: u64 = 1024 * 1024;
 
 /// An agent's files with their stamps, by path in the agent's folder.

@@ -26,7 +26,7 @@ const VERSION_NAME: &str = "%Y%m%dT%H%M%S%3fZ";
 /// A change of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
-    /// At the end.
+    /// Adds a text at the end.
     Add(String),
     /// The old text must be there exactly once.
     Replace {
@@ -34,6 +34,8 @@ pub enum Edit {
         new: String,
     },
     Remove(String),
+    /// Replaces the whole text.
+    Whole(String),
 }
 
 /// An earlier MEMORY.md.
@@ -59,6 +61,7 @@ pub(super) fn apply(current: &str, edit: &Edit) -> Result<String, UserError> {
         Edit::Add(text) => add(current, text)?,
         Edit::Replace { old, new } => exchange(current, old, new)?,
         Edit::Remove(text) => exchange(current, text, "")?,
+        Edit::Whole(text) => text.clone(),
     };
     // An overlong file, made by an operator, can still be made shorter.
     if edited.len() > MAX_FILE_BYTES && edited.len() >= current.len() {
@@ -121,6 +124,12 @@ pub(super) fn edit(folder: &Path, edit: &Edit, now: DateTime<Utc>) -> Result<usi
 
 /// Makes an earlier version the file again; the present text becomes a version too.
 pub(super) fn restore(folder: &Path, name: &str, now: DateTime<Utc>) -> Result<usize, EditError> {
+    let text = version(folder, name)?;
+    change(folder, now, |_| Ok(text.clone()))
+}
+
+/// The text of an earlier version.
+pub(super) fn version(folder: &Path, name: &str) -> Result<String, EditError> {
     let known = versions(folder)?;
     if !known.iter().any(|version| version.name == name) {
         return Err(UserError::new(format!(
@@ -128,8 +137,7 @@ pub(super) fn restore(folder: &Path, name: &str, now: DateTime<Utc>) -> Result<u
         ))
         .into());
     }
-    let text = fs::read_to_string(version_path(folder, name))?;
-    change(folder, now, |_| Ok(text.clone()))
+    Ok(fs::read_to_string(version_path(folder, name))?)
 }
 
 /// The newest first.
@@ -295,7 +303,7 @@ fn version_path(folder: &Path, name: &str) -> PathBuf {
     versions_folder(folder).join(format!("{name}.md"))
 }
 
-/// For its owner only, like everything an agent keeps.
+/// Creates a folder for its owner only, like everything an agent keeps.
 pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)

@@ -127,7 +127,7 @@ impl Memories {
             .await
     }
 
-    /// The same among the memories that a filter lets through.
+    /// The memories nearest to the text among the memories that pass a filter, the best first.
     pub async fn search_narrowed(
         &self,
         scope: Scope<'_>,
@@ -220,7 +220,8 @@ impl Memory {
             .await
     }
 
-    /// The same among the memories that a filter lets through.
+    /// The memories visible to the reader and past a filter that are nearest to the text, the best
+    /// first.
     pub async fn search_narrowed(
         &self,
         reader: &Reader,
@@ -234,7 +235,7 @@ impl Memory {
             .await
     }
 
-    /// The same without global memories.
+    /// The memories of [`Memory::search_narrowed`] without global memories.
     pub async fn search_private(
         &self,
         reader: &Reader,
@@ -362,14 +363,14 @@ impl Memory {
         Ok(saved.ok_or(full))
     }
 
-    /// Whether turns for people of this role may write what stands in everybody's prompt: MEMORY.md
-    /// and daily notes.
+    /// Whether turns for people of this role may write texts for the prompts of all people:
+    /// MEMORY.md and daily notes.
     pub fn may_publish(agent: &Agent, role: Role) -> bool {
         saving::may_publish(agent.memory.default_visibility, role, Visibility::Private)
     }
 
     /// Whether the reader may have a memory forgotten: an owner every memory of the agent, others
-    /// their own. A guest in a group may be anybody there.
+    /// their own, guests only in a private chat.
     pub fn may_forget(&self, reader: &Reader, entry: &Entry) -> bool {
         let is_own = entry.owner == self.agent.uid && entry.path.is_none();
         let said = entry.said.person.as_ref();
@@ -399,7 +400,7 @@ impl Memory {
     }
 
     /// The agent's own saved memories as the reader's place may see them, the newest first. Guests
-    /// are shown none that are for everybody: some of those come from private chats.
+    /// see no memory without a person or place, because some of these come from private chats.
     pub async fn newest(&self, reader: &Reader, limit: u32) -> Result<Vec<Entry>, StoreError> {
         let owner = self.agent.uid;
         let kinds = match reader.role() {
@@ -470,6 +471,12 @@ impl Memory {
     pub async fn versions(&self) -> Result<Vec<Version>, EditError> {
         let folder = self.agent.folder.clone();
         on_disk(move || memory_file::versions(&folder).map_err(EditError::from)).await
+    }
+
+    /// The text of an earlier version of MEMORY.md.
+    pub async fn version(&self, version: String) -> Result<String, EditError> {
+        let folder = self.agent.folder.clone();
+        on_disk(move || memory_file::version(&folder, &version)).await
     }
 
     /// Makes an earlier version MEMORY.md again.
@@ -636,6 +643,7 @@ fn cleaned(edit: Edit) -> Edit {
             new: saving::clean(&new),
         },
         Edit::Remove(text) => Edit::Remove(text),
+        Edit::Whole(text) => Edit::Whole(saving::clean(&text)),
     }
 }
 

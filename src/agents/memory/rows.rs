@@ -21,11 +21,11 @@ pub struct Entry {
     /// The owner's present id.
     pub agent: String,
     pub visibility: Visibility,
-    /// The file of a piece; none for saved memories.
+    /// The file that this piece was cut from; none for a saved memory.
     pub path: Option<String>,
     pub text: String,
     pub said: Provenance,
-    /// Who had it saved, and what that turn had read.
+    /// Trust labels: the person behind the save, and everything that the turn had read.
     pub labels: Labels,
     pub created_at: i64,
 }
@@ -61,11 +61,11 @@ pub struct Counts {
     pub archived: u32,
     /// Pieces of files. They are private too, but not counted as private.
     pub pieces: u32,
-    /// Of the newest saved memory.
+    /// The time at which the newest memory was saved.
     pub last_saved_at: Option<i64>,
 }
 
-/// A slot is the scope's number and, in so many bits, a number within the scope.
+/// A slot is the scope's number shifted left by so many bits, plus a number within the scope.
 const SLOT_BITS: u32 = 40;
 
 const COLUMNS: &str = "m.id, m.agent_uid, a.slug, m.visibility, m.path, m.text, \
@@ -98,7 +98,8 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         created_at: row.get(8)?,
         labels: match row.get::<_, Option<u32>>(9)? {
             Some(bits) => Labels::from_bits(bits),
-            // Files are the operator's, or written in turns that may write for everybody.
+            // A piece without labels is trusted: the operator wrote its file, or a turn that may write for
+            // everybody.
             None if row.get::<_, Option<String>>(4)?.is_some() => Labels::NONE,
             // Saved before there were labels.
             None => Labels::of(Role::Guest),
@@ -242,8 +243,8 @@ const WIPED_PAGES: i64 = 500;
 /// <https://www.sqlite.org/fts5.html#contentless_delete_tables>
 const FIRST_DELETION: i64 = 1 << 53;
 
-/// Takes words of deleted rows out of the index, in small steps. Until then they stay where they
-/// were, marked as deleted: the option `secure-delete` has no effect on an index that keeps no
+/// Takes words of deleted rows out of the index, in small steps. Until a step reaches them, the words
+/// stay in the index, marked as deleted: the option `secure-delete` has no effect on an index that keeps no
 /// texts. Tells whether there is more to do.
 pub(super) fn wipe_some(tx: &Transaction<'_>) -> rusqlite::Result<bool> {
     let mut marked = tx.prepare_cached("SELECT 1 FROM memories_fts_data WHERE id >= ?1 LIMIT 1")?;
@@ -380,7 +381,7 @@ pub(super) fn own(
     Ok(all)
 }
 
-/// A hint for the choice of an index. The clause alone decides.
+/// Lets SQLite use an index. The caller's clause decides which rows are seen.
 fn found_by(visibility: Visibility) -> &'static str {
     match visibility {
         Visibility::Person => "m.person IN (SELECT value FROM json_each(:people))",

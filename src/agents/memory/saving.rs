@@ -1,4 +1,4 @@
-//! Decides about a memory before its write: its words, who will see it, and whether there is room.
+//! Decides about a memory before its write: its words, its visibility, and whether there is room.
 
 use rusqlite::{Connection, Transaction};
 
@@ -11,9 +11,9 @@ use crate::domain::{PersonId, Role};
 
 /// The longest memory.
 pub(super) const MAX_TEXT_BYTES: usize = 8 * 1024;
-/// The most memories of an agent from one guest.
+/// The most memories of an agent from a guest.
 const MOST_OF_A_GUEST: u32 = 20;
-/// The most memories of an agent from one member or admin.
+/// The most memories of an agent from a member or admin.
 const MOST_OF_A_MEMBER: u32 = 2000;
 
 /// A memory before its write, which may share a transaction with other rows.
@@ -37,7 +37,7 @@ pub enum NotSaved {
     Empty,
     #[error("A memory has at most {} KiB. Make it shorter, or save it in parts.", MAX_TEXT_BYTES / 1024)]
     TooLong,
-    /// The person may not have something remembered for everybody.
+    /// Memories for all people need a higher role.
     #[error(
         "Only an owner can have something remembered for everybody. Without a visibility it is kept for this person or this place. Nothing was saved."
     )]
@@ -97,7 +97,7 @@ fn told_by_a_guest(text: &str) -> String {
     }
 }
 
-/// Without a word about it, a memory stays with the person or the place it was said in.
+/// A memory without a wanted visibility stays with the person or the place of the conversation.
 fn visibility(
     default: DefaultVisibility,
     reader: &Reader,
@@ -124,8 +124,8 @@ fn visibility(
     }
 }
 
-/// Whether a person of this role may have something remembered so. What everybody's turns see is
-/// written for owners, and for members where the config shares what is said anyway.
+/// Whether a person of this role may save a memory with this visibility. Memories for the turns of
+/// all people come from owners, and from members where the config shares memories anyway.
 pub(super) fn may_publish(default: DefaultVisibility, role: Role, visibility: Visibility) -> bool {
     match (visibility, role) {
         (Visibility::Person | Visibility::Place, _) | (_, Role::Owner) => true,
@@ -146,7 +146,7 @@ fn bound(reader: &Reader) -> Option<Bound> {
     Some(Bound { ids, most })
 }
 
-/// A text without characters that drive a terminal. Every kind of line break becomes the usual one.
+/// A text without characters that drive a terminal. Every kind of line break becomes `\n`.
 pub(super) fn clean(text: &str) -> String {
     text.replace("\r\n", "\n")
         .chars()

@@ -1,10 +1,11 @@
 //! Decides about the visibility of memories. Every read takes a [`Reader`] and goes through a
 //! [`Clause`].
 
-use rusqlite::{Connection, named_params};
+use rusqlite::{CachedStatement, Connection, Params, params};
 
 use crate::agents::{Agent, Audience, Content, may_be_led};
 use crate::domain::{AgentUid, Labels, PersonId, Role, SessionKey};
+use crate::routing::places;
 
 /// The person and place that memories are read and saved for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,12 +16,12 @@ pub struct Reader {
     speaker: Option<PersonId>,
     place: Option<SessionKey>,
     role: Role,
-    /// What the turn had read. A memory of the turn is made of it.
+    /// The labels of everything that the turn had read. Memories saved by the turn get them.
     read: Labels,
 }
 
 impl Reader {
-    /// `ids` are all ids of the one person who asks; empty if several people ask.
+    /// `ids` are all ids of the person who asks; empty if several people ask.
     pub fn new(speaker: &PersonId, ids: &[PersonId], place: &SessionKey, role: Role) -> Self {
         Reader {
             // People without an id of their own would share their memories.
@@ -32,7 +33,7 @@ impl Reader {
         }
     }
 
-    /// The reader in a turn that has read this.
+    /// The reader in a turn with these labels.
     #[must_use]
     pub fn having_read(self, read: Labels) -> Self {
         Reader { read, ..self }
@@ -49,7 +50,7 @@ impl Reader {
         }
     }
 
-    /// Whether nobody else reads the place.
+    /// Whether the person is alone with the agent in the place.
     pub fn is_private(&self) -> bool {
         self.place.as_ref().is_some_and(SessionKey::is_private)
     }
@@ -70,7 +71,7 @@ impl Reader {
         }
     }
 
-    /// The labels of what is saved for the reader.
+    /// The labels of memories saved for the reader.
     pub(super) fn labels(&self) -> Labels {
         self.read | Labels::of(self.role)
     }
@@ -93,24 +94,24 @@ impl Reader {
 pub enum Scope<'a> {
     /// No agent: global rows only.
     Global,
-    /// An agent that looks for something on behalf of its reader: its own rows, global rows, and
-    /// the rows of agents in `read_memory_from`. Of rows for a person or a place, those of the
-    /// reader.
+    /// Rows for an agent that searches on behalf of its reader: its own rows, global rows, and the
+    /// rows of agents in `read_memory_from`. Rows for a person or a place only if they are the
+    /// reader's.
     Of(&'a Agent, &'a Reader),
-    /// The same without global rows.
+    /// The rows of [`Scope::Of`] without global rows.
     PrivateOf(&'a Agent, &'a Reader),
-    /// The same for a recall that no person asked for. What is for one person stays out of places
-    /// that others read.
+    /// The rows of [`Scope::Of`] for a recall without a request by a person. Memories for one
+    /// person stay out of places with other readers.
     RecalledBy(&'a Agent, &'a Reader),
 }
 
 impl Scope<'_> {
-    /// Which memories are visible, in words.
+    /// The visible kinds of memories, in words.
     pub(super) fn in_words(&self) -> String {
         self.parts().join(", ")
     }
 
-    /// The same, kind by kind.
+    /// The visible memories in words, a text for each kind.
     pub(crate) fn parts(&self) -> Vec<String> {
         let clause = Clause::of(*self);
         let mut parts = Vec::new();
@@ -214,30 +215,55 @@ impl Clause {
 
     /// The numbers before visible words in the index. Scopes without any memory have no number.
     pub(super) fn numbers(&self, connection: &Connection) -> rusqlite::Result<Vec<i64>> {
+        let mut numbers = Vec::new();
+        if self.has_global {
+            let mut find = connection.prepare_cached(
+                "SELECT number FROM memory_scopes WHERE number = ?1 AND slots > 0",
+            )?;
+            add(&mut numbers, &mut find, params![GLOBAL])?;
+        }
+        // A statement for each row, because a list in SQL is put into a table first. Most readers
+        // see the rows of a single agent.
         let mut find = connection.prepare_cached(
-            "SELECT number FROM memory_scopes WHERE number = :global AND :has_global AND slots > 0
-             UNION ALL SELECT number FROM memory_scopes WHERE slots > 0
-                 AND agent_uid IN (SELECT value FROM json_each(:owners)) AND person IS NULL AND place_id IS NULL
-             UNION ALL SELECT number FROM memory_scopes WHERE slots > 0
-                 AND agent_uid IN (SELECT value FROM json_each(:owners)) AND person IN (SELECT value FROM json_each(:people))
-             UNION ALL SELECT number FROM memory_scopes WHERE slots > 0
-                 AND agent_uid IN (SELECT value FROM json_each(:owners)) AND person IS NULL
-                 AND place_id = (SELECT id FROM places WHERE key = :place)
-             ORDER BY number DESC",
+            "SELECT number FROM memory_scopes WHERE agent_uid = ?1 AND person IS ?2 AND place_id IS ?3 AND slots > 0",
         )?;
-        let Values {
-            owners,
-            people,
-            place,
-        } = self.values();
-        let numbers = find.query_map(
-            named_params! {
-                ":global": GLOBAL, ":has_global": self.has_global, ":owners": owners, ":people": people, ":place": place,
-            },
-            |row| row.get(0),
-        )?;
-        numbers.collect()
+        let place = self.place.as_ref();
+        let place = place
+            .map(|place| places::id(connection, place))
+            .transpose()?;
+        for owner in &self.owners {
+            let owner = owner.to_string();
+            add(
+                &mut numbers,
+                &mut find,
+                params![owner, None::<&str>, None::<i64>],
+            )?;
+            if let Some(place) = place.flatten() {
+                add(&mut numbers, &mut find, params![owner, None::<&str>, place])?;
+            }
+            for person in &self.people {
+                add(
+                    &mut numbers,
+                    &mut find,
+                    params![owner, person.to_string(), None::<i64>],
+                )?;
+            }
+        }
+        numbers.sort_unstable_by_key(|number| std::cmp::Reverse(*number));
+        Ok(numbers)
     }
+}
+
+fn add(
+    numbers: &mut Vec<i64>,
+    find: &mut CachedStatement<'_>,
+    scope: impl Params,
+) -> rusqlite::Result<()> {
+    let mut rows = find.query(scope)?;
+    while let Some(row) = rows.next()? {
+        numbers.push(row.get(0)?);
+    }
+    Ok(())
 }
 
 /// Uids, and ids of people, have no quotes.

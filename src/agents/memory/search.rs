@@ -95,9 +95,9 @@ pub(super) fn explain(
 
 #[derive(Debug, Clone, Copy)]
 enum Order {
-    /// By bm25.
+    /// The best first, by bm25.
     Best,
-    /// By slot: within a scope, by age.
+    /// The newest first, by slot: within a scope, by age.
     Newest,
 }
 

@@ -23,7 +23,7 @@ const KEYS: [&str; 6] = [
     "allowed-tools",
 ];
 
-/// The front matter, as far as the gateway uses it.
+/// The parts of the front matter with a meaning for the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub name: String,

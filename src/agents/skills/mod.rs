@@ -24,7 +24,7 @@ pub(crate) use shelf::{Entry, read as read_shelf};
 /// The skills of an agent, and the skills withheld from the agent, with reasons.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skills {
-    /// By name.
+    /// The agent's skills, by name.
     pub readable: Vec<Skill>,
     pub left_out: Vec<LeftOut>,
 }
@@ -42,7 +42,7 @@ pub struct Skill {
 pub enum SkillOrigin {
     /// Shared by all agents.
     Pool,
-    /// Of this agent only.
+    /// A skill of this agent only.
     Local,
 }
 
@@ -52,11 +52,11 @@ pub enum SkillOrigin {
 pub enum Because {
     /// There is no `skills` list, so the whole pool is its.
     WholePool,
-    /// In the agent's folder.
+    /// The skill is in the agent's folder.
     Own,
     /// As `Own`, in place of a skill of the same name in the pool.
     OwnInsteadOfPool,
-    /// In the agent's `skills` list.
+    /// The skill is in the agent's `skills` list.
     Listed,
 }
 
@@ -71,7 +71,7 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     NotListed,
-    /// In the list `deny` of the agent's `skills`.
+    /// The skill is in the list `deny` of the agent's `skills`.
     Denied,
     /// The agent has an own skill of the same name.
     Overshadowed,
@@ -170,9 +170,9 @@ impl fmt::Display for SkillOrigin {
 impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Because::WholePool => "it has the whole pool",
-            Because::Own => "it is its own",
-            Because::OwnInsteadOfPool => "its own stands before the pool's",
+            Because::WholePool => "no `skills` list",
+            Because::Own => "in its own folder",
+            Because::OwnInsteadOfPool => "its own, used instead of the pool's",
             Because::Listed => "its `skills` names it",
         })
     }
@@ -183,7 +183,7 @@ impl fmt::Display for Reason {
         match self {
             Reason::NotListed => f.write_str("its `skills` does not name it"),
             Reason::Denied => f.write_str("its `skills` denies it"),
-            Reason::Overshadowed => f.write_str("its own of this name stands before it"),
+            Reason::Overshadowed => f.write_str("its own of this name is used instead"),
             Reason::Broken { flaws, .. } => {
                 let first = flaws.first();
                 write!(

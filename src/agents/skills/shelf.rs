@@ -24,7 +24,7 @@ const MOST_REMEMBERED: usize = 2_000;
 pub(crate) struct Entry {
     /// The name of the folder and the skill.
     pub name: String,
-    /// Its `SKILL.md`.
+    /// The path of the skill's `SKILL.md`.
     pub path: PathBuf,
     /// The front matter, or the reason why the skill cannot be used.
     pub state: Arc<Result<Manifest, Vec<Flaw>>>,

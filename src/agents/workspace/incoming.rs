@@ -1,5 +1,5 @@
-//! Files of people, moved into the workspace. No file takes the place of another, and what guests
-//! sent has a share of the workspace.
+//! Files of people, moved into the workspace. No file takes the place of another, and the files of
+//! guests have a share of the workspace.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read};
@@ -12,14 +12,14 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use super::{Counted, EntryKind, FILE_MODE, FileError, Workspace, quota, split};
 use crate::agents::sight::GUESTS;
 
-/// What guests sent may take one part in this many of the workspace.
+/// Files of guests may take a fraction of the workspace: this is its denominator.
 const SHARE_OF_GUESTS: u64 = 20;
 /// Names tried for a file.
 const MOST_NAMES: u32 = 1000;
 
 impl Workspace {
-    /// Moves a file of the gateway's into the workspace and returns its path: the wanted one, or
-    /// one with a number if another file has that. The very same file is kept once.
+    /// Moves a file of the gateway's into the workspace and returns its path: the wanted path, or a
+    /// path with a number if another file has the name. The very same file is kept once.
     pub fn take_in(&self, from: &Path, to: &Path) -> Result<PathBuf, FileError> {
         let mut counted = self.lock();
         let cost = quota::cost_of(std::fs::metadata(from)?.len());
@@ -34,7 +34,7 @@ impl Workspace {
         };
         if let Err(error) = source.rename(source_name, &folder, &name) {
             if error.kind() != ErrorKind::CrossesDevices {
-                // The empty file was made for this one.
+                // The empty file only kept the name for the moved file.
                 drop(folder.remove_file(&name));
                 return Err(error.into());
             }
@@ -107,7 +107,7 @@ struct SentFile {
 enum Free {
     /// An empty file has been made under this name.
     Name(OsString),
-    /// The same file is there already, because its message was looked at before.
+    /// The file is there already, because its message was looked at before.
     SameFile,
 }
 
@@ -165,7 +165,7 @@ fn is_same(folder: &Dir, name: &OsString, from: &Path) -> bool {
     }
 }
 
-/// As many bytes as there are, up to the buffer's length.
+/// Reads as many bytes as the file has, up to the buffer's length.
 fn fill(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,6 +1,6 @@
-//! The labels of a file's words, in an attribute of the file itself: it goes where the file goes,
-//! and a file that the operator writes anew has none. File systems without such attributes keep no
-//! labels.
+//! The labels of a file's words, in an attribute of the file itself: the attribute moves with the
+//! file, and a file that the operator writes anew has none. File systems without such attributes
+//! keep no labels.
 
 use std::os::fd::AsFd;
 

@@ -1,4 +1,4 @@
-//! A workspace as a turn sees it: without files that people sent in other places.
+//! A turn's view of a workspace: without files from other places.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::domain::Labels;
 pub struct WorkspaceView {
     workspace: Arc<Workspace>,
     sight: Arc<Sight>,
-    /// What the turn has read: the labels of what it writes.
+    /// The labels of everything that the turn has read. Files written by the turn get them.
     read: Labels,
 }
 
@@ -74,7 +74,7 @@ impl WorkspaceView {
         self.workspace.remove(path)
     }
 
-    /// As [`Workspace::walk`], past everything that the turn does not see.
+    /// Visits entries like [`Workspace::walk`], past everything invisible to the turn.
     pub fn walk(
         &self,
         start: &Path,
@@ -89,7 +89,7 @@ impl WorkspaceView {
         self.workspace.walk_where(start, depth, is_seen, visit)
     }
 
-    /// The path with links resolved, if the turn sees it.
+    /// The path with links resolved, if visible to the turn.
     fn seen(&self, path: &Path) -> Result<PathBuf, FileError> {
         if *self.sight == Sight::Everything {
             return Ok(path.to_owned());

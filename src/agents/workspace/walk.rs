@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 64;
 /// A file, folder or link in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// From the workspace's root.
+    /// The path from the workspace's root.
     pub path: PathBuf,
     pub kind: EntryKind,
     pub bytes: u64,
@@ -56,7 +56,7 @@ impl Workspace {
         self.walk_where(start, depth, |_| true, visit)
     }
 
-    /// The same, past entries that are not seen.
+    /// Visits entries like [`Workspace::walk`], past unseen entries.
     pub(super) fn walk_where(
         &self,
         start: &Path,

@@ -72,7 +72,7 @@ fn people_learn_what_failed() {
     assert_snapshot!(person(ModelError::Refused("the provider's content policy forbids it".into())), @"`openai` refused this: the provider's content policy forbids it. [ref 161]");
     assert_snapshot!(person(ModelError::Stalled), @"I can't answer: `openai` didn't answer in time. Please try again. [ref 161]");
     assert_snapshot!(person(ModelError::CutOff), @"My answer was cut off on the way. Please try again. [ref 161]");
-    assert_snapshot!(person(ModelError::Broken("the model server failed (500)".into())), @"I can't answer: `openai` failed (the model server failed (500)). Please try again. [ref 161]");
+    assert_snapshot!(person(ModelError::Broken("the model server failed (500)".into())), @"I can't answer: `openai` failed (500). Please try again. [ref 161]");
     assert_snapshot!(person(ModelError::TooMuch("more than 512 KB of text".into())), @"My model sent more than 512 KB of text, which is more than I take in, so I stopped it. Please ask for something smaller. [ref 161]");
 }
 

@@ -22,6 +22,7 @@ use crate::channels::describe::one_line;
 use crate::channels::upload::{Content, File, Form};
 use crate::clock::now_ms;
 use crate::config::Secret;
+use crate::fail_points;
 
 /// A plain call has failed after this time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -357,10 +358,13 @@ impl Api {
                 .header(AUTHORIZATION, authorization)
                 .header(USER_AGENT, OUR_NAME)
         };
+        let kind = fail_points::Call::of_discord(call.method.as_str(), &call.path);
+        let passing = fail_points::calls(kind);
         let exchanged = self
             .connections
             .exchange(&format!("Discord's {bucket}"), timeout, make)
             .await;
+        passing.ended();
         let answered = exchanged.map_err(transport).and_then(|response| {
             self.buckets.note(&bucket, &response.headers);
             self.note_time(&response.headers);

@@ -10,7 +10,7 @@ use crate::channels::describe::{
     MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, name_line, one_line,
     quoted, titled,
 };
-use crate::domain::{Around, Attachment, Author, DiscordId, FileRef, PersonId};
+use crate::domain::{Around, Attachment, Author, DiscordId, FileRef, MessageId, PersonId};
 
 /// Files of a message; Discord takes ten.
 const MAX_FILES: usize = 10;
@@ -41,10 +41,20 @@ pub(super) fn forwarded(message: &Value) -> Option<&Value> {
         .filter(|inner| inner.is_object())
 }
 
+/// The message of this channel that a person replies to.
+pub(super) fn replied(message: &Value) -> Option<MessageId> {
+    let id = id_in(&message["message_reference"], "message_id")?;
+    is_reply(message).then(|| MessageId(id.to_string()))
+}
+
+fn is_reply(message: &Value) -> bool {
+    message["message_reference"]["type"].as_u64().unwrap_or(0) == 0 && message["type"] == 19
+}
+
 fn reply(message: &Value, me: DiscordId) -> Option<Around> {
-    let is_reply =
-        message["message_reference"]["type"].as_u64().unwrap_or(0) == 0 && message["type"] == 19;
-    let replied = message.get("referenced_message").filter(|_| is_reply)?;
+    let replied = message
+        .get("referenced_message")
+        .filter(|_| is_reply(message))?;
     Some(match author(replied, me) {
         Some(to) => Around::Reply {
             to,

@@ -40,6 +40,8 @@ pub(super) struct Surroundings {
     pub(super) category: Option<DiscordId>,
     /// A thread's name.
     pub(super) name: Option<String>,
+    /// The server and the channel around, as `Garden/roses`.
+    pub(super) path: Option<String>,
     pub(super) tags: Vec<String>,
 }
 
@@ -49,12 +51,17 @@ pub(super) struct Directory {
     channels: Mutex<HashMap<DiscordId, ChannelInfo>>,
     /// The channel of each person's private chat.
     private: DashMap<DiscordId, DiscordId>,
+    /// Names of servers.
+    servers: DashMap<DiscordId, String>,
 }
 
 impl Directory {
     /// Learns the channels and threads in `GUILD_CREATE`.
     pub(super) fn learn_server(&self, server: &Value) {
         let id = id_in(server, "id");
+        if let (Some(id), Some(name)) = (id, server["name"].as_str()) {
+            self.servers.insert(id, name.to_owned());
+        }
         list(server, "channels")
             .chain(list(server, "threads"))
             .for_each(|channel| drop(self.learn(channel, id)));
@@ -127,6 +134,7 @@ impl Directory {
             return Ok(Surroundings {
                 server: known.server,
                 category: known.parent,
+                path: self.path(&known),
                 ..Surroundings::default()
             });
         };
@@ -137,8 +145,15 @@ impl Directory {
             thread_of: Some(parent),
             category: above.as_ref().and_then(|above| above.parent),
             tags: known.tags.iter().filter_map(tag_name).collect(),
+            path: above.as_ref().and_then(|above| self.path(above)),
             name: known.name,
         })
+    }
+
+    /// `Garden/roses`, for a channel whose names are both known.
+    fn path(&self, channel: &ChannelInfo) -> Option<String> {
+        let server = self.servers.get(&channel.server?)?;
+        Some(format!("{}/{}", *server, channel.name.as_ref()?))
     }
 
     /// The session key of a thread; none for other channels.
@@ -254,6 +269,7 @@ mod tests {
     fn server() -> Value {
         json!({
             "id": "1",
+            "name": "Garden",
             "channels": [
                 { "id": "10", "type": 4, "name": "Help" },
                 { "id": "20", "type": 15, "name": "questions", "parent_id": "10", "available_tags": [{ "id": "5", "name": "bug" }] },
@@ -278,6 +294,7 @@ mod tests {
             thread_of: Some(DiscordId(20)),
             category: Some(DiscordId(10)),
             name: Some("It broke".into()),
+            path: Some("Garden/questions".into()),
             tags: vec!["bug".into()],
         };
         assert_eq!(post, expected);
@@ -286,6 +303,7 @@ mod tests {
             general,
             Surroundings {
                 server: Some(DiscordId(1)),
+                path: Some("Garden/general".into()),
                 ..Surroundings::default()
             }
         );

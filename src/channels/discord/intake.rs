@@ -13,6 +13,7 @@ use super::bot::Bot;
 use super::broken_json::{Broken, BrokenMessage};
 use super::catchup;
 use super::directory::{Surroundings, id, id_in, list};
+use super::levels;
 use super::parse::{Read, Reader};
 use super::read_positions::{self, Progress, ReadPosition, Realm};
 use super::shard::Event;
@@ -95,6 +96,7 @@ impl<'a> EventLoop<'a> {
     }
 
     async fn take_event(&mut self, kind: &str, data: &Value) {
+        levels::follow(&self.bot.db, kind, data).await;
         let directory = &self.bot.directory;
         match kind {
             "READY" => self.begin(data).await,
@@ -102,6 +104,7 @@ impl<'a> EventLoop<'a> {
             // `unavailable` is an outage of the server; otherwise the bot has left.
             "GUILD_DELETE" if data["unavailable"] != true => self.left_server(data).await,
             "CHANNEL_CREATE" => drop(directory.learn(data, None)),
+            "GUILD_UPDATE" => directory.learn_server(data),
             "THREAD_CREATE" => self.thread_made(data).await,
             "CHANNEL_UPDATE" | "THREAD_UPDATE" => self.changed(data),
             "CHANNEL_DELETE" | "THREAD_DELETE" => self.gone(data).await,

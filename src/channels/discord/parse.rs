@@ -85,6 +85,7 @@ impl Reader<'_> {
             extras: Extras {
                 around: content::around(raw, self.me),
                 note,
+                replies_to: content::replied(raw),
                 ..Extras::default()
             },
         };
@@ -278,6 +279,7 @@ pub(super) fn origin(
         server: around.server,
         category: around.category,
         name: around.name.clone(),
+        group: around.path.clone(),
         tags: around.tags.clone(),
         ..Origin::new(key, PersonId::Discord(person))
     }

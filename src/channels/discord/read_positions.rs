@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::domain::DiscordId;
+use crate::fail_points::{self, Write};
 
 /// Channels in the table; the longest silent are dropped.
 const MOST_KEPT: u32 = 500;
@@ -58,6 +59,7 @@ impl Progress {
 
     /// Positions never move back.
     pub(super) fn note(&self, tx: &Transaction<'_>, now: i64) -> rusqlite::Result<()> {
+        fail_points::writes(Write::ReadPosition);
         let mut seen = tx.prepare_cached(
             "INSERT INTO discord_seen (channel, message, seen_at) VALUES (?1, ?2, ?3)
              ON CONFLICT (channel) DO UPDATE SET message = max(message, excluded.message), seen_at = excluded.seen_at",

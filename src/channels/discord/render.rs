@@ -14,7 +14,7 @@ use blocks::blocks;
 use split::split;
 
 /// Discord's limit for a message. Discord counts characters; UTF-16 units are never fewer.
-const MAX_UNITS: usize = 2000;
+pub(super) const MAX_UNITS: usize = 2000;
 
 /// The messages for an answer; none for an invisible text.
 pub(super) fn render(markdown: &str) -> Vec<String> {

@@ -4,16 +4,14 @@ use super::parse::Reader;
 use super::types::Message;
 use crate::domain::Addressed;
 
-/// A message's text, and how the message addresses the bot.
-pub(super) struct Call {
-    pub(super) text: String,
-    pub(super) addressed: Addressed,
-}
-
 impl Reader<'_> {
     /// The text without the bot's name, and how the text addresses the bot. `None` for a command to
     /// another bot.
-    pub(super) fn call(&self, message: &Message<'_>, text: String) -> Option<Call> {
+    pub(super) fn addressed(
+        &self,
+        message: &Message<'_>,
+        text: String,
+    ) -> Option<(String, Addressed)> {
         let (text, commanded) = self.take_name_off_command(text)?;
         let addressed = if message.chat.is_private() {
             Addressed::Privately
@@ -24,10 +22,7 @@ impl Reader<'_> {
         } else {
             Addressed::NotAtAll
         };
-        Some(Call {
-            text: self.take_mention_off(&text),
-            addressed,
-        })
+        Some((self.take_mention_off(&text), addressed))
     }
 
     /// `/agent@parlor_bot rose` is ours, `/agent@other_bot` is not.

@@ -2,8 +2,11 @@
 //! lose their URL.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use chrono::DateTime;
+use reqwest::header::{DATE, HeaderMap};
 use reqwest::{RequestBuilder, StatusCode};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -12,7 +15,9 @@ use teloxide::requests::Payload;
 use crate::channels::Health;
 use crate::channels::connections::{Connections, DownloadError, Response, failure};
 use crate::channels::upload::{File, Form};
+use crate::clock::now_ms;
 use crate::config::Secret;
+use crate::fail_points;
 
 /// A slower plain call has failed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,6 +28,8 @@ pub(super) struct Api {
     call_timeout: Duration,
     connections: Connections,
     health: Health,
+    /// How far Telegram's clock is ahead of ours, in milliseconds, by its newest answer.
+    ahead_ms: AtomicI64,
 }
 
 /// Why a call did not work.
@@ -87,6 +94,20 @@ impl Api {
             call_timeout: CALL_TIMEOUT,
             connections: Connections::new(proxy),
             health: Health::default(),
+            ahead_ms: AtomicI64::new(0),
+        }
+    }
+
+    /// How far Telegram's clock is ahead of ours. Its answers tell whole seconds.
+    pub(super) fn ahead_ms(&self) -> i64 {
+        self.ahead_ms.load(Ordering::Relaxed)
+    }
+
+    fn note_time(&self, headers: &HeaderMap) {
+        let date = headers.get(DATE).and_then(|date| date.to_str().ok());
+        if let Some(date) = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok()) {
+            let ahead = date.timestamp_millis().saturating_sub(now_ms());
+            self.ahead_ms.store(ahead, Ordering::Relaxed);
         }
     }
 
@@ -166,10 +187,18 @@ impl Api {
     {
         let url = format!("{}/bot{}/{method}", self.base_url, self.token.expose());
         let what = format!("Telegram's {method}");
-        let Response { status, body, .. } = self
+        let passing = fail_points::calls(fail_points::Call::of_telegram(method));
+        let exchanged = self
             .connections
             .exchange(&what, timeout, |http| fill(http.post(url)))
-            .await?;
+            .await;
+        passing.ended();
+        let Response {
+            status,
+            body,
+            headers,
+        } = exchanged?;
+        self.note_time(&headers);
         Ok((status, body))
     }
 

@@ -5,7 +5,7 @@ use teloxide::requests::Payload;
 
 use super::address::Address;
 use super::api::{Api, Done};
-use crate::channels::Choice;
+use crate::channels::{AppButton, Choice};
 use crate::signing::Signer;
 
 /// Telegram's limit for the data of a button.
@@ -18,7 +18,29 @@ const MOST_BUTTONS: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Button {
     text: String,
-    callback_data: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    callback_data: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    web_app: Option<WebApp>,
+}
+
+/// A page that Telegram opens as a Mini App: <https://core.telegram.org/bots/api#webappinfo>.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct WebApp {
+    url: String,
+}
+
+/// A row with a button that opens a Mini App. Telegram has such buttons in private chats only.
+pub(super) fn app_row(address: Address, app: &AppButton) -> Option<Vec<Button>> {
+    (address.chat_id > 0).then(|| {
+        vec![Button {
+            text: app.label.clone(),
+            callback_data: None,
+            web_app: Some(WebApp {
+                url: app.url.clone(),
+            }),
+        }]
+    })
 }
 
 /// Rows of buttons. A command too long for a button can still be written.
@@ -31,7 +53,8 @@ pub(super) fn keyboard(signer: &Signer, address: Address, choices: &[Choice]) ->
         );
         (callback_data.len() <= MAX_DATA_BYTES).then(|| Button {
             text: choice.label.clone(),
-            callback_data,
+            callback_data: Some(callback_data),
+            web_app: None,
         })
     };
     let buttons: Vec<Button> = choices
@@ -66,8 +89,9 @@ fn signed(address: Address, command: &str) -> String {
 /// A pressed button. Telegram waits for an answer.
 pub(super) struct Press {
     pub(super) query_id: String,
-    /// The button was not made by us, or was made for another place.
-    pub(super) is_stale: bool,
+    /// Why the press does not count: the button was not made by us, or was made for another place or
+    /// person.
+    pub(super) refusal: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -147,7 +171,8 @@ mod tests {
     #[test]
     fn a_button_counts_in_its_own_place_only() {
         let signer = Signer::new(&[7; 32]);
-        let data = &keyboard(&signer, PLACE, &[choice("/agent rose")])[0][0].callback_data;
+        let rows = keyboard(&signer, PLACE, &[choice("/agent rose")]);
+        let data = rows[0][0].callback_data.as_deref().expect("a command");
         assert!(data.len() <= MAX_DATA_BYTES);
         assert_eq!(pressed(&signer, PLACE, data), Some("/agent rose"));
         assert_eq!(

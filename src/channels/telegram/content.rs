@@ -11,7 +11,7 @@ use crate::channels::describe::{
     MAX_NAME_CHARS, MAX_OPTIONS, MAX_QUOTE_CHARS, duration, in_words, join, one_line, quoted,
     titled,
 };
-use crate::domain::{Around, Attachment, Author, FileRef, PersonId, TelegramUserId};
+use crate::domain::{Around, Attachment, Author, FileRef, MessageId, PersonId, TelegramUserId};
 
 /// The attachment of a message. None for plain text and for service messages.
 pub(super) fn attachment(raw: &Value) -> Option<Attachment> {
@@ -114,6 +114,18 @@ pub(super) fn around(raw: &Value, bot_id: &str) -> Vec<Around> {
     forwarded.into_iter().chain(reply(raw, bot_id)).collect()
 }
 
+/// The message of this chat that a person replies to.
+pub(super) fn replied(raw: &Value) -> Option<MessageId> {
+    let replied = replied_message(raw)?;
+    Some(MessageId(replied["message_id"].as_i64()?.to_string()))
+}
+
+/// All messages of a topic reply to its first message, without any person's doing.
+fn replied_message(raw: &Value) -> Option<&Value> {
+    let replied = raw.get("reply_to_message")?;
+    (is_filled(replied) && field(replied, "forum_topic_created").is_none()).then_some(replied)
+}
+
 fn reply(raw: &Value, bot_id: &str) -> Option<Around> {
     let quote = raw
         .get("quote")
@@ -124,10 +136,7 @@ fn reply(raw: &Value, bot_id: &str) -> Option<Around> {
             quote: quote.or_else(|| shown(elsewhere)),
         });
     }
-    // All messages of a topic reply to its first message, without any person's doing.
-    let replied = raw
-        .get("reply_to_message")
-        .filter(|replied| is_filled(replied) && field(replied, "forum_topic_created").is_none())?;
+    let replied = replied_message(raw)?;
     Some(Around::Reply {
         to: sender(replied, bot_id),
         quote: quote.or_else(|| shown(replied)),

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use super::api::{Api, ApiError, Done};
 use super::me::GetMe;
+use super::memberships::Memberships;
 use super::polling;
 use super::preflight::{self, Expectations, Shortcoming};
 use crate::config::{Telegram, Transport};
@@ -24,6 +25,8 @@ pub(crate) enum Found {
     /// The bot answers under this name.
     Well {
         username: Option<String>,
+        /// How far Telegram's clock is ahead of ours.
+        ahead_ms: i64,
     },
     TokenRefused,
     NotReached(String),
@@ -122,6 +125,7 @@ async fn look(
     };
     let mut found = vec![Found::Well {
         username: me.username,
+        ahead_ms: api.ahead_ms(),
     }];
     found.extend(webhook(api, &config.transport, listening).await);
     if config.transport == Transport::Polling && listening == Listening::No {
@@ -130,7 +134,7 @@ async fn look(
     }
     // A server that does not mention privacy mode gives no reason to warn.
     let reads_all = me.can_read_all_group_messages.unwrap_or(true);
-    let short = preflight::look(api, reads_all, expectations).await;
+    let short = preflight::look(api, reads_all, expectations, &Memberships::default()).await;
     found.extend(short.into_iter().map(Found::Short));
     for topic in topics.iter().take(MOST_TOPICS) {
         found.extend(look_into(api, topic).await);

@@ -65,7 +65,8 @@ impl Listener {
         if let Some(me) = me.filter(|_| !is_known) {
             // A server that does not mention privacy mode gives no reason to warn.
             let reads_all = me.can_read_all_group_messages.unwrap_or(true);
-            preflight::report(api, reads_all, &current.expectations).await;
+            let memberships = &self.receiver.memberships;
+            preflight::report(api, reads_all, &current.expectations, memberships).await;
             *reported = Some(current.expectations.clone());
         }
     }

@@ -10,8 +10,11 @@ mod buttons;
 mod content;
 pub(crate) mod examine;
 mod files;
+pub(crate) mod fuzz;
+pub(crate) mod init_data;
 mod listen;
 mod me;
+mod memberships;
 mod menu;
 mod parse;
 mod polling;
@@ -41,15 +44,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::nicknames::Nicknames;
 use super::{
-    Abilities, Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Part, Progress,
-    Revision, SendError, Streaming, Text, Ticket,
+    Abilities, Barred, Channel, FetchError, Health, Intake, Limits, ListenError, Outcome, Part,
+    Progress, Revision, SendError, Streaming, Text, Ticket,
 };
 use crate::config::{Answers, GroupSessions, Telegram};
-use crate::domain::{Destination, FileRef, MessageId, OutgoingFile, Platform};
+use crate::domain::{Destination, FileRef, MessageId, OutgoingFile, Platform, SessionKey};
 use crate::signing::Signer;
 use crate::storage::Db;
 
 use listen::Listener;
+use memberships::Memberships;
 use presses::Presses;
 use reactions::{FAILED, WORKING};
 use receive::Receiver;
@@ -75,6 +79,7 @@ pub(crate) struct TelegramChannel {
     signer: Signer,
     newest: Arc<send::Newest>,
     presses: Arc<Presses>,
+    memberships: Arc<Memberships>,
 }
 
 /// The dependencies of a bot besides its config.
@@ -109,6 +114,7 @@ impl TelegramChannel {
         ));
         let newest = Arc::new(send::Newest::default());
         let presses = Arc::new(Presses::default());
+        let memberships = Arc::new(Memberships::default());
         let nicknames = Nicknames::new(&platform.nicknames);
         let gather = platform.gather();
         let receiver = Receiver::new(
@@ -120,6 +126,7 @@ impl TelegramChannel {
             newest.clone(),
         )
         .noting(presses.clone())
+        .knowing(memberships.clone())
         .for_agents(deps.agents);
         let listener = Listener {
             receiver,
@@ -140,6 +147,7 @@ impl TelegramChannel {
             signer: deps.signer,
             newest,
             presses,
+            memberships,
         }
     }
 }
@@ -182,7 +190,22 @@ impl Channel for TelegramChannel {
             newest: &self.newest,
             presses: &self.presses,
         };
-        send::send(&self.api, self.style, seen, to, part).await
+        let sent = send::send(&self.api, self.style, seen, to, part).await;
+        let sent = sent.map_err(|error| send::without_group(to, error));
+        match &sent {
+            Ok(_) => self.memberships.learn(to.place(), None),
+            Err(SendError::PlaceLost(loss)) => self.memberships.learn(to.place(), Some(*loss)),
+            Err(_) => {}
+        }
+        sent
+    }
+
+    fn barred(&self, place: &SessionKey) -> Option<Barred> {
+        self.memberships.barred(place)
+    }
+
+    fn is_hard_of_hearing(&self, place: &SessionKey) -> bool {
+        self.memberships.is_hard_of_hearing(place)
     }
 
     async fn progress(&self, to: &Destination, progress: Progress<'_>) -> Result<(), SendError> {

@@ -13,6 +13,7 @@ use super::me::Me;
 use super::types::{CallbackQuery, ChatKind, Message, User, field};
 use super::updates::Update;
 use super::{buttons, content, reaction_updates};
+use crate::channels::button_owner::{self, NOT_YOURS};
 use crate::channels::nicknames::Nicknames;
 use crate::config::GroupSessions;
 use crate::domain::{
@@ -100,17 +101,17 @@ impl Reader<'_> {
         let raw = field(update.content.as_ref().ok()?, "callback_query")?;
         let query_id = raw["id"].as_str()?.to_owned();
         // The press of an unreadable button is answered too: the person sees a clock as well.
-        let is_ours = |query: CallbackQuery<'_>| self.pressed(&query).is_some();
-        let read = || CallbackQuery::deserialize(raw).is_ok_and(is_ours);
-        Some(Press {
-            query_id,
-            is_stale: !catch_unwind(AssertUnwindSafe(read)).unwrap_or(false),
-        })
+        let read = || match CallbackQuery::deserialize(raw) {
+            Ok(query) => self.pressed(&query).err(),
+            Err(_) => Some(buttons::STALE),
+        };
+        let refusal = catch_unwind(AssertUnwindSafe(read)).unwrap_or(Some(buttons::STALE));
+        Some(Press { query_id, refusal })
     }
 
     /// A pressed button is its command, written by the pressing person.
     fn press(&self, update_id: &str, query: &CallbackQuery<'_>) -> Option<Inbound> {
-        let (key, command, message) = self.pressed(query)?;
+        let (key, command, message) = self.pressed(query).ok()?;
         let mut origin = Origin::new(key, PersonId::Telegram(query.from.id()));
         origin.name = message.topic_name().map(str::to_owned);
         let addressed = if message.chat.is_private() {
@@ -134,14 +135,25 @@ impl Reader<'_> {
         })
     }
 
+    /// The command of a pressed button, or why the press does not count.
     fn pressed<'a, 'q>(
+        &self,
+        query: &'q CallbackQuery<'a>,
+    ) -> Result<(SessionKey, &'a str, &'q Message<'a>), &'static str> {
+        let (key, carried, message) = self.made_by_us(query).ok_or(buttons::STALE)?;
+        let person = query.from.id().to_string();
+        let command = button_owner::command_for(&person, carried).ok_or(NOT_YOURS)?;
+        Ok((key, command, message))
+    }
+
+    fn made_by_us<'a, 'q>(
         &self,
         query: &'q CallbackQuery<'a>,
     ) -> Option<(SessionKey, &'a str, &'q Message<'a>)> {
         let message = query.message()?;
         let key = self.key(message, &query.from)?;
-        let command = buttons::pressed(self.signer, address_of(&key)?, query.data?)?;
-        Some((key, command, message))
+        let carried = buttons::pressed(self.signer, address_of(&key)?, query.data?)?;
+        Some((key, carried, message))
     }
 
     fn arrival(&self, update_id: &str, message: &Message<'_>, raw: &Value) -> Option<Arrival> {
@@ -192,7 +204,7 @@ impl Reader<'_> {
         if !message.is_from_a_person() {
             return None;
         }
-        let call = self.call(message, text)?;
+        let (text, addressed) = self.addressed(message, text)?;
         let mut origin = Origin::new(key, PersonId::Telegram(from.id()));
         origin.name = message.topic_name().map(str::to_owned);
         let title = raw["chat"]["title"].as_str();
@@ -203,14 +215,15 @@ impl Reader<'_> {
             update_id: update_id.to_owned(),
             origin,
             person_name: from.display_name(),
-            text: call.text,
-            addressed: call.addressed,
+            text,
+            addressed,
             message: message.id(),
             sent_at: message.sent_at_millis(),
             extras: Extras {
                 around: content::around(raw, self.bot_id),
                 attachment,
                 together: self.together(raw),
+                replies_to: content::replied(raw),
                 ..Extras::default()
             },
         })

@@ -59,19 +59,20 @@ impl Payload for DeleteWebhook {
 pub(super) async fn poll(receiver: &Receiver, intake: &Intake) -> Result<(), ListenError> {
     let mut position = Position::default();
     let mut trouble = Trouble::new();
-    // The first poll is answered at once, so the operator soon knows whether polling works.
-    let mut hold = Duration::ZERO;
+    // The first poll, and the first after a failure, is answered at once, so the operator soon knows
+    // whether polling works.
+    let (mut hold, mut is_told) = (Duration::ZERO, false);
     loop {
         let asked = Instant::now();
         match ask(&receiver.api, &mut position, hold).await {
             Ok(updates) => {
                 trouble.polled();
                 receiver.api.health().hears();
-                let is_first = std::mem::replace(&mut hold, POLL).is_zero();
-                if is_first {
+                let was_short = std::mem::replace(&mut hold, POLL).is_zero();
+                if !std::mem::replace(&mut is_told, true) {
                     receiver.say_connected("polling").await?;
                 }
-                if is_first && updates.is_empty() {
+                if was_short && updates.is_empty() {
                     continue;
                 }
                 let answered_after = asked.elapsed();
@@ -87,7 +88,10 @@ pub(super) async fn poll(receiver: &Receiver, intake: &Intake) -> Result<(), Lis
                 }
                 tokio::time::sleep(pause).await;
             }
-            Err(error) => trouble.handle(&receiver.api, error).await?,
+            Err(error) => {
+                hold = Duration::ZERO;
+                trouble.handle(&receiver.api, error).await?;
+            }
         }
     }
 }
@@ -141,6 +145,21 @@ pub(super) async fn has_rival(api: &Api) -> bool {
     asked.is_ok_and(|(status, _)| status == reqwest::StatusCode::CONFLICT)
 }
 
+/// In the words of the operator's status.
+const RIVAL_POLLS: &str = "another program uses this bot token";
+
+/// Why no update arrives.
+fn why_deaf(error: &ApiError) -> String {
+    match error {
+        ApiError::Answered {
+            code: 409,
+            description,
+            ..
+        } if !description.contains("webhook") => RIVAL_POLLS.to_owned(),
+        error => error.to_string(),
+    }
+}
+
 /// Recent failures of polling.
 struct Trouble {
     /// Failed polls in a row.
@@ -173,7 +192,7 @@ impl Trouble {
 
     async fn handle(&mut self, api: &Api, error: ApiError) -> Result<(), ListenError> {
         self.failures += 1;
-        api.health().is_deaf(error.to_string());
+        api.health().is_deaf(why_deaf(&error));
         match error {
             // Telegram answers 404 to a token without a bot, and 401 to a withdrawn token.
             ApiError::Answered {
@@ -198,7 +217,7 @@ impl Trouble {
             ApiError::Answered { code: 409, .. } => {
                 if self.count_conflict(Instant::now()) == CONFLICTS_TOLD {
                     tracing::error!(
-                        "another program uses this bot token. Stop it, or give Parlor a bot of its own; trying on slowly"
+                        "{RIVAL_POLLS}. Stop it, or give Parlor a bot of its own; trying on slowly"
                     );
                 }
                 tokio::time::sleep(self.conflict_backoff.next().at_most).await;
@@ -235,6 +254,20 @@ impl Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_poller_is_told_in_words() {
+        let conflict = |description: &str| ApiError::Answered {
+            code: 409,
+            description: description.to_owned(),
+            retry_after: None,
+            moved_to: None,
+        };
+        let rival = conflict("Conflict: terminated by other getUpdates request");
+        assert_eq!(why_deaf(&rival), RIVAL_POLLS);
+        let webhook = conflict("Conflict: can't use getUpdates method while webhook is active");
+        assert_eq!(why_deaf(&webhook), webhook.to_string());
+    }
 
     #[test]
     fn another_poller_is_told_once_until_it_was_calm_for_long() {

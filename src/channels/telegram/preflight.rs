@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use teloxide::requests::Payload;
 
 use super::api::{Api, ApiError};
+use super::memberships::{Member, Memberships, Rank};
+use super::send::CHAT_NOT_FOUND;
 use crate::domain::ChatId;
 
 /// More groups than this are not asked about.
@@ -38,14 +40,14 @@ struct GetChatMember<'a> {
 
 /// <https://core.telegram.org/bots/api#chatmember>
 #[derive(Debug, Deserialize)]
-struct Member {
+struct Told {
     status: Option<String>,
     is_member: Option<bool>,
     can_send_messages: Option<bool>,
 }
 
 impl Payload for GetChatMember<'_> {
-    type Output = Member;
+    type Output = Told;
     const NAME: &'static str = "getChatMember";
 }
 
@@ -69,20 +71,11 @@ impl Payload for GetChat {
     const NAME: &'static str = "getChat";
 }
 
-/// How the bot stands in a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rank {
-    Outside,
-    /// Inside, but may not write.
-    Mute,
-    Member,
-    /// Hears everything, in any privacy mode.
-    Admin,
-}
-
 /// A right that the config needs and the bot lacks. The texts name the binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shortcoming {
+    /// Telegram knows no such group.
+    NoSuchGroup(String),
     /// The bot is not in the group.
     Outside(String),
     /// The bot may not write in the group.
@@ -91,9 +84,18 @@ pub(crate) enum Shortcoming {
     Privacy(String),
 }
 
-pub(super) async fn report(api: &Api, reads_all: bool, expectations: &Expectations) {
-    for short in look(api, reads_all, expectations).await {
+pub(super) async fn report(
+    api: &Api,
+    reads_all: bool,
+    expectations: &Expectations,
+    memberships: &Memberships,
+) {
+    memberships.set_privacy_mode(!reads_all);
+    for short in look(api, reads_all, expectations, memberships).await {
         match short {
+            Shortcoming::NoSuchGroup(binding) => tracing::warn!(
+                "Telegram does not know the group of the binding `{binding}`. Correct its number (/whoami in the group tells it), or add the bot there"
+            ),
             Shortcoming::Outside(binding) => tracing::warn!(
                 "the bot is not in the group of the binding `{binding}`. Add it there, or remove the binding"
             ),
@@ -112,12 +114,18 @@ pub(super) async fn look(
     api: &Api,
     reads_all: bool,
     expectations: &Expectations,
+    memberships: &Memberships,
 ) -> Vec<Shortcoming> {
     let mut found = Vec::new();
     let mut deaf_to: Option<&str> = None;
     for group in expectations.groups.iter().take(MOST_GROUPS) {
         let binding = &group.binding;
-        match rank(api, group.chat).await {
+        let rank = rank(api, group.chat).await;
+        if let Ok(rank) = &rank {
+            memberships.note(group.chat, *rank);
+        }
+        match rank {
+            Ok(Rank::Unknown) => found.push(Shortcoming::NoSuchGroup(binding.clone())),
             Ok(Rank::Outside) => found.push(Shortcoming::Outside(binding.clone())),
             Ok(Rank::Mute) => found.push(Shortcoming::Mute(binding.clone())),
             Ok(Rank::Member) if group.hears_everything => deaf_to = deaf_to.or(Some(binding)),
@@ -152,12 +160,12 @@ async fn rank(api: &Api, chat: ChatId) -> Result<Rank, ApiError> {
             code: 400,
             description,
             ..
-        }) if description.contains("chat not found") => {
-            return Ok(Rank::Outside);
+        }) if description.contains(CHAT_NOT_FOUND) => {
+            return Ok(Rank::Unknown);
         }
         Err(error) => return Err(error),
     };
-    match rank_of(&member) {
+    match member.rank() {
         // The rights of members are a setting of the group.
         Rank::Member => {
             let chat = api.call(&GetChat { chat_id: chat.0 }).await?;
@@ -174,13 +182,14 @@ async fn rank(api: &Api, chat: ChatId) -> Result<Rank, ApiError> {
     }
 }
 
-fn rank_of(member: &Member) -> Rank {
-    match member.status.as_deref() {
-        Some("left" | "kicked") => Rank::Outside,
-        Some("restricted") if member.is_member == Some(false) => Rank::Outside,
-        Some("restricted") if member.can_send_messages == Some(false) => Rank::Mute,
-        Some("administrator" | "creator") => Rank::Admin,
-        _ => Rank::Member,
+impl Told {
+    fn rank(&self) -> Rank {
+        let member = Member {
+            status: self.status.as_deref(),
+            is_member: self.is_member,
+            can_send_messages: self.can_send_messages,
+        };
+        member.rank()
     }
 }
 
@@ -193,8 +202,8 @@ mod tests {
     #[test]
     fn a_member_is_told_from_a_guest_and_an_admin() {
         let check = |told: Value, expected| {
-            let member: Member = serde_json::from_value(told).unwrap();
-            assert_eq!(rank_of(&member), expected, "{member:?}");
+            let member: Told = serde_json::from_value(told).unwrap();
+            assert_eq!(member.rank(), expected, "{member:?}");
         };
         check(json!({ "status": "member" }), Rank::Member);
         check(json!({ "status": "left" }), Rank::Outside);

@@ -8,12 +8,14 @@ use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
 use super::api::{Api, ApiError};
-use super::buttons::{self, AnswerCallbackQuery, Press};
+use super::buttons::{AnswerCallbackQuery, Press};
 use super::me::{GetMe, Me};
+use super::memberships::Memberships;
 use super::parse;
 use super::presses::Presses;
 use super::send::{self, Newest};
 use super::updates::Update;
+use crate::channels::button_owner::NOT_YOURS;
 use crate::channels::nicknames::Nicknames;
 use crate::channels::{Batch, Health, Intake, ListenError};
 use crate::config::GroupSessions;
@@ -27,6 +29,7 @@ pub(super) const ALLOWED_UPDATES: &[&str] = &[
     "edited_message",
     "message_reaction",
     "callback_query",
+    "my_chat_member",
 ];
 
 pub(super) struct Receiver {
@@ -38,6 +41,7 @@ pub(super) struct Receiver {
     signer: Signer,
     newest: Arc<Newest>,
     presses: Arc<Presses>,
+    pub(super) memberships: Arc<Memberships>,
     /// How many agents there are, for the operator.
     agents: usize,
     me: OnceCell<Me>,
@@ -69,6 +73,7 @@ impl Receiver {
             signer,
             newest,
             presses: Arc::default(),
+            memberships: Arc::default(),
             agents: 0,
             me: OnceCell::new(),
             answers: TaskTracker::new(),
@@ -83,6 +88,14 @@ impl Receiver {
     /// Leaves the answers to presses to the channel that shares this list.
     pub(super) fn noting(self, presses: Arc<Presses>) -> Self {
         Receiver { presses, ..self }
+    }
+
+    /// Shares its knowledge about groups with the channel.
+    pub(super) fn knowing(self, memberships: Arc<Memberships>) -> Self {
+        Receiver {
+            memberships,
+            ..self
+        }
     }
 
     pub(super) async fn store(
@@ -108,8 +121,15 @@ impl Receiver {
         let readable = updates
             .iter()
             .filter_map(|update| update.content.as_ref().ok());
-        readable.for_each(|update| send::note_newest(&self.newest, update));
-        let arrivals = reader.read_all(updates);
+        readable.for_each(|update| {
+            send::note_newest(&self.newest, update);
+            self.memberships.read_topic(update);
+        });
+        let mut arrivals = reader.read_all(updates);
+        let readable = updates
+            .iter()
+            .filter_map(|update| update.content.as_ref().ok());
+        arrivals.extend(readable.filter_map(|update| self.memberships.read(update)));
         if arrivals.is_empty() {
             return Ok(Stored::Yes);
         }
@@ -134,19 +154,22 @@ impl Receiver {
             .filter_map(|update| reader.read_press(update))
         {
             let (api, presses) = (self.api.clone(), self.presses.clone());
-            let noted = match press.is_stale {
-                true => None,
-                false => presses.note(&press.query_id),
+            let noted = match press.refusal {
+                Some(_) => None,
+                None => presses.note(&press.query_id),
             };
             self.answers.spawn(async move {
-                let Press { query_id, is_stale } = press;
+                let Press { query_id, refusal } = press;
                 let is_plain = match noted {
                     Some(settled) => presses.is_plain(&query_id, settled).await,
                     None => true,
                 };
+                let answer = match refusal {
+                    Some(NOT_YOURS) => AnswerCallbackQuery::pop_up(query_id, NOT_YOURS),
+                    refusal => AnswerCallbackQuery::new(query_id, refusal),
+                };
                 if is_plain {
-                    let text = is_stale.then_some(buttons::STALE);
-                    AnswerCallbackQuery::new(query_id, text).send(&api).await;
+                    answer.send(&api).await;
                 }
             });
         }

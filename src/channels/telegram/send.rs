@@ -12,6 +12,7 @@ use super::render::{self, Entity, EntityKind, Rendered};
 use crate::channels::answer_style::{
     ANSWER_FILE, ANSWER_TYPE, Quoting, WHOLE_ANSWER, escaped, is_too_long, quoting,
 };
+use crate::channels::button_owner;
 use crate::channels::upload::{Content, File};
 use crate::channels::{Part, PlaceLoss, SendError, Text, newest};
 use crate::config::{Answers, Quote};
@@ -90,9 +91,14 @@ pub(super) fn render(
     let last = rendered.len().saturating_sub(1);
     let part = |(number, message)| {
         let choices = if number == last { text.choices } else { &[] };
-        let keyboard = address(to)
-            .map(|address| buttons::keyboard(signer, address, choices))
-            .unwrap_or_default();
+        let app = text.app.filter(|_| number == last);
+        let keyboard = address(to).map(|address| {
+            let app = app.and_then(|app| buttons::app_row(address, app));
+            let choices = button_owner::marked(to.place(), choices);
+            let rows = buttons::keyboard(signer, address, &choices);
+            app.into_iter().chain(rows).collect()
+        });
+        let keyboard: Vec<Vec<Button>> = keyboard.unwrap_or_default();
         let quote = if number == 0 {
             quoted(style.quote, to, text)
         } else {
@@ -396,8 +402,23 @@ pub(super) fn hiding(entities: &[Entity]) -> Vec<Entity> {
         .collect()
 }
 
+/// Telegram's words for a bot that may not write in a group.
+const MUTE: [&str; 5] = [
+    "not enough rights to send",
+    "have no rights to send",
+    "CHAT_WRITE_FORBIDDEN",
+    "CHAT_RESTRICTED",
+    "need administrator rights",
+];
+/// Telegram's words for a bot that is not in a group.
+const REMOVED: [&str; 3] = ["bot was kicked", "bot is not a member", "CHANNEL_PRIVATE"];
+
 /// Telegram has no codes for these, only words.
 pub(super) fn topic_loss(error: &ApiError) -> Option<PlaceLoss> {
+    let told = |words: &[&str]| {
+        matches!(error, ApiError::Answered { code: 400 | 403, description, .. }
+            if words.iter().any(|words| description.contains(words)))
+    };
     match error {
         ApiError::Answered {
             code: 400,
@@ -411,9 +432,27 @@ pub(super) fn topic_loss(error: &ApiError) -> Option<PlaceLoss> {
         } if description.contains("thread not found") || description.contains("TOPIC_DELETED") => {
             Some(PlaceLoss::Deleted)
         }
+        _ if told(&REMOVED) => Some(PlaceLoss::Removed),
+        _ if told(&MUTE) => Some(PlaceLoss::Mute),
         _ => None,
     }
 }
+
+/// A group that Telegram does not know. In private chats the same words mean that the person never
+/// wrote to the bot.
+pub(super) fn without_group(to: &Destination, error: SendError) -> SendError {
+    match error {
+        SendError::Refused(text)
+            if text.contains(CHAT_NOT_FOUND) && to.place().telegram_group().is_some() =>
+        {
+            SendError::PlaceLost(PlaceLoss::NoSuchGroup)
+        }
+        error => error,
+    }
+}
+
+/// Telegram's words for a chat that it does not know, or not to this bot.
+pub(super) const CHAT_NOT_FOUND: &str = "chat not found";
 
 async fn send_file(api: &Api, address: Address, markdown: &str) -> Result<Sent, ApiError> {
     let content = Content::Text(markdown.to_owned());
@@ -504,6 +543,38 @@ mod tests {
             check(ApiError::InBetween { code }, "Unknown");
         }
         check(ApiError::NoAnswer("cut off".into()), "Unknown");
+    }
+
+    #[test]
+    fn a_bot_without_rights_is_told_from_a_refused_message() {
+        let check = |code, description: &str, expected: Option<PlaceLoss>| {
+            let error = ApiError::Answered {
+                code,
+                description: description.into(),
+                retry_after: None,
+                moved_to: None,
+            };
+            assert_eq!(topic_loss(&error), expected, "{description}");
+        };
+        let (mute, removed) = (Some(PlaceLoss::Mute), Some(PlaceLoss::Removed));
+        check(
+            400,
+            "Bad Request: not enough rights to send text messages to the chat",
+            mute,
+        );
+        check(400, "Bad Request: CHAT_WRITE_FORBIDDEN", mute);
+        check(400, "Bad Request: have no rights to send a message", mute);
+        check(
+            403,
+            "Forbidden: bot was kicked from the supergroup chat",
+            removed,
+        );
+        check(
+            403,
+            "Forbidden: bot is not a member of the supergroup chat",
+            removed,
+        );
+        check(403, "Forbidden: bot was blocked by the user", None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(in crate::cli) struct Add {
     #[arg(long)]
     pub(super) name: Option<String>,
     /// Emoji before the name
-    #[arg(long)]
+    #[arg(long, value_parser = emoji)]
     pub(super) emoji: Option<String>,
     /// What kind of creature the agent is, such as hedgehog
     #[arg(long)]
@@ -42,6 +42,14 @@ pub(in crate::cli) struct Add {
     pub(super) bindings: Vec<String>,
 }
 
+/// A word would stand before the name and look like a part of it.
+fn emoji(text: &str) -> Result<String, String> {
+    match text.contains(|c: char| c.is_ascii_alphabetic()) {
+        true => Err(format!("`{text}` is no emoji; words belong in --name")),
+        false => Ok(text.to_owned()),
+    }
+}
+
 /// Whether somebody can be asked.
 pub(super) fn is_possible(json: bool) -> bool {
     io::stdin().is_terminal() && !json
@@ -59,7 +67,9 @@ pub(super) async fn ask_for_the_rest(home: &Home, given: Add) -> Result<Add, Fai
     let name = given.name.clone().unwrap_or_else(|| capitalized(&id));
     let mut given = Add {
         name: ask(&format!("Name for people [{name}]: "), given.name)?,
-        emoji: ask("Emoji before the name, if any: ", given.emoji)?,
+        emoji: ask("Emoji before the name, if any: ", given.emoji)?
+            .map(|text| emoji(&text).map_err(Failure::WrongUse))
+            .transpose()?,
         personality: ask(
             &format!("What is {name} like, in a sentence? "),
             given.personality,

@@ -152,7 +152,7 @@ impl Changes<'_> {
         }
         if running {
             note(format_args!(
-                "The running gateway has it. /agent {} in a chat gives the place to it.",
+                "It can be used at once. /agent {} in a chat gives the place to it.",
                 added.id
             ));
         } else {
@@ -461,7 +461,7 @@ async fn ask(operator: &mut Operator, request: AgentRequest) -> Result<AgentRepl
 /// Tells that a running gateway knows the change.
 fn note_running(operator: &Operator) {
     if operator.is_gateway() {
-        note(format_args!("The running gateway uses it now."));
+        note(format_args!("It counts from now on."));
     }
 }
 

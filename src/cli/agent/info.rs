@@ -12,15 +12,20 @@ use super::texts::counted;
 use crate::agents::memory::Stats;
 use crate::agents::skills::Skill;
 use crate::agents::{Agent, Colleague, Identity};
+use crate::clock::now_ms;
 use crate::commands::texts::steering as texts;
+use crate::operations::budgets::{self, Account, Holder};
 use crate::tenants;
-use crate::tenants::health::Health;
+use crate::tenants::health::{Health, State};
 
 #[derive(Serialize)]
 struct Info<'a> {
     #[serde(flatten)]
     row: Row,
     uid: String,
+    created_at: Option<String>,
+    /// When it was renamed, removed or brought back last, or made.
+    updated_at: Option<String>,
     creature: Option<&'a str>,
     vibe: Option<&'a str>,
     bootstrapped: bool,
@@ -41,6 +46,8 @@ struct Info<'a> {
     tools: ToolReport,
     /// When its last turn without an answer ended, and why.
     last_error: Option<LastError>,
+    /// A limit has nothing left, so it answers nobody.
+    over_budget: bool,
 }
 
 #[derive(Serialize)]
@@ -87,14 +94,25 @@ struct FileInfo {
 
 pub(super) async fn info(open: &OpenHome, agent: &Agent, json: bool) -> Outcome {
     let (identity, uid) = (open.identity(agent), agent.uid);
-    let last_error = open
-        .db
-        .read(move |connection| tenants::last_error(connection, uid))
-        .await?;
+    let (config, id) = (open.checked.config.clone(), agent.id.clone());
+    let read = move |connection: &rusqlite::Connection| {
+        let limits = budgets::of_house(connection, &config, now_ms())?;
+        let mut own = limits.iter().filter(|limit| match &limit.holder {
+            Holder::Agent(agent) => *agent == id,
+            Holder::House => true,
+            Holder::Person { .. } => false,
+        });
+        let over_budget = own.any(Account::is_over);
+        Ok((tenants::last_error(connection, uid)?, over_budget))
+    };
+    let (last_error, over_budget) = open.db.read(read).await?;
     let names = open.names().await?;
+    let known = open.agent_rows.get(&agent.id);
     let info = Info {
         row: row(open, agent),
         uid: agent.uid.to_string(),
+        created_at: known.map(|known| time(known.created_at)),
+        updated_at: known.map(|known| time(known.updated_at)),
         creature: agent.creature.as_deref(),
         vibe: agent.vibe.as_deref(),
         bootstrapped: open.is_bootstrapped(agent),
@@ -111,6 +129,7 @@ pub(super) async fn info(open: &OpenHome, agent: &Agent, json: bool) -> Outcome 
             reason,
         }),
         memory: open.stats.get(&agent.uid).map(memory_info),
+        over_budget,
         tools: ToolReport::of(agent),
     };
     if json {
@@ -133,7 +152,7 @@ fn bound(open: &OpenHome, agent: &Agent, names: &Names) -> Vec<Named> {
 fn pinned(open: &OpenHome, agent: &Agent, names: &Names) -> Vec<Pinned> {
     let pinned = open.pins_of(agent).map(|(key, pin)| Pinned {
         place: names.place(key),
-        set_by: names.person(&pin.set_by),
+        set_by: names.author(&pin.set_by),
     });
     pinned.collect()
 }
@@ -198,13 +217,16 @@ fn file_infos(identity: &Identity) -> Vec<FileInfo> {
     identity.files().iter().map(info).collect()
 }
 
-fn health_text(health: &Health) -> String {
+fn health_text(health: &Health, over_budget: bool) -> String {
     let answered = health
         .last_success
         .map_or_else(|| "none".to_owned(), moment);
+    let state = match &health.state {
+        State::Ready | State::Busy if over_budget => "over budget".to_owned(),
+        state => texts::state(state),
+    };
     format!(
-        "state: {}\nwaiting: {}\nlast 24 hours: {}, {} failed\nlast answer: {answered}\n",
-        texts::state(&health.state),
+        "state: {state}\nwaiting: {}\nlast 24 hours: {}, {} failed\nlast answer: {answered}\n",
         counted(health.waiting, "message", "messages"),
         counted(
             usize::try_from(health.turns_of_day).unwrap_or(usize::MAX),
@@ -269,7 +291,7 @@ fn info_text(agent: &Agent, info: &Info<'_>) -> String {
         ));
     }
     if let Some(health) = info.row.health() {
-        text.push_str(&health_text(health));
+        text.push_str(&health_text(health, info.over_budget));
     }
     match &info.last_error {
         None => text.push_str("last error: none"),

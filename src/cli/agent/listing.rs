@@ -27,7 +27,13 @@ pub(super) struct Row {
     memories: Option<u32>,
     origin: Origin,
     default: bool,
-    state: String,
+    /// `ready`, `busy`, `paused`, `failing`, or why it is no agent of the config.
+    state: &'static str,
+    /// The state in words, for the table.
+    #[serde(skip)]
+    shown: String,
+    /// The name for `parlor agent restore`.
+    archive: Option<String>,
     /// Absent for agents that are not in config.toml.
     health: Option<Health>,
 }
@@ -67,7 +73,7 @@ pub(super) async fn list(open: &OpenHome, json: bool) -> Outcome {
             skills,
             places,
             memories,
-            row.state,
+            row.shown,
         ]
     });
     data(format_args!("{}", table(columns, cells.collect())));
@@ -130,7 +136,11 @@ pub(super) fn row(open: &OpenHome, agent: &Agent) -> Row {
         memories: open.memories_of(agent),
         origin: Origin::Configured,
         default: agent.is_default,
-        state: state(agent, open.health_of(agent)),
+        state: open
+            .health_of(agent)
+            .map_or("ready", |health| health.state.as_str()),
+        shown: state(agent, open.health_of(agent)),
+        archive: None,
         health: open.health_of(agent).cloned(),
     }
 }
@@ -147,7 +157,11 @@ fn state(agent: &Agent, health: Option<&Health>) -> String {
     words.join(", ")
 }
 
-fn without_config(id: &AgentId, origin: Origin, state: String) -> Row {
+fn without_config(id: &AgentId, origin: Origin, shown: String) -> Row {
+    let state = match origin {
+        Origin::Archived => "archived",
+        _ => "not in config",
+    };
     let (name, emoji, model, effective_skills) = (String::new(), None, None, Vec::new());
     Row {
         id: id.to_string(),
@@ -161,6 +175,8 @@ fn without_config(id: &AgentId, origin: Origin, state: String) -> Row {
         origin,
         default: false,
         state,
+        shown,
+        archive: None,
         health: None,
     }
 }
@@ -177,9 +193,9 @@ fn discovered(id: &AgentId) -> Row {
 }
 
 fn removed(archive: &Archive) -> Row {
-    without_config(
-        &archive.id,
-        Origin::Archived,
-        format!("archived as {}", archive.name),
-    )
+    let shown = format!("archived as {}", archive.name);
+    Row {
+        archive: Some(archive.name.clone()),
+        ..without_config(&archive.id, Origin::Archived, shown)
+    }
 }

@@ -1,14 +1,14 @@
 //! The gateway that a terminal talks to: one of its own in this process, or the one that runs
 //! already, over `parlor.sock`.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use uuid::Uuid;
 
 use crate::channels::local::{self, Far, Terminal};
 use crate::cli::Failure;
@@ -17,13 +17,24 @@ use crate::domain::{MessageId, SessionKey};
 use crate::gateway::Gateway;
 use crate::home::Home;
 use crate::operations::terminal::{
-    FromTerminal, PlaceWish, Scene, ToTerminal, Topic, TurnReport, Visitor, Who,
+    FromTerminal, Scene, ToTerminal, Topic, TurnReport, Visitor, Who,
 };
 use crate::operations::{Event, Reply, Request, Subject};
 
 /// A gateway that has just begun opens its socket within this time.
 const PATIENCE: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Turns of lines that are answered.
+type Turns = Arc<Mutex<HashMap<MessageId, TurnReport>>>;
+
+/// Why the last line was not taken.
+type Refusal = Arc<Mutex<Option<String>>>;
+
+/// A plain lock: sections are a look-up or an insert, and none awaits.
+fn locked(turns: &Turns) -> MutexGuard<'_, HashMap<MessageId, TurnReport>> {
+    turns.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 pub(in crate::cli) enum Host {
     Own(Box<Gateway>),
@@ -36,8 +47,10 @@ pub(in crate::cli) struct Running {
     home: Home,
     /// Lines in the inbox of the gateway.
     said: Arc<AtomicU64>,
+    refusal: Refusal,
     /// How many lines are known to be answered.
     answered: watch::Receiver<u64>,
+    turns: Turns,
     /// The gateway is that of another chat.
     is_chat: bool,
     /// Set once the gateway is gone.
@@ -49,18 +62,12 @@ impl Host {
     /// Joins the gateway that runs on this home. None where none runs.
     pub(super) async fn join(
         home: &Home,
-        place: PlaceWish,
-        agent: Option<&str>,
+        visitor: Visitor,
     ) -> Result<Option<(Self, Terminal, SessionKey)>, Failure> {
         let Some(mut scenes) = reach(home).await? else {
             return Ok(None);
         };
-        let client = Uuid::now_v7().to_string();
-        let visitor = Visitor {
-            client: client.clone(),
-            place,
-            agent: agent.map(str::to_owned),
-        };
+        let client = visitor.client.clone();
         let stream = scenes.watch(Subject::Terminal(visitor)).await?;
         let (place, is_chat) = match scenes.event(stream).await? {
             Some(Event::Terminal(Scene::Seated { place, is_chat })) => (place, is_chat),
@@ -71,6 +78,8 @@ impl Host {
         let said = Arc::new(AtomicU64::new(0));
         let (answered, is_answered) = watch::channel(0);
         let (gone, is_gone) = watch::channel(false);
+        let turns = Turns::default();
+        let known_turns = turns.clone();
         let watching = async move {
             loop {
                 match scenes.event(stream).await {
@@ -78,7 +87,8 @@ impl Host {
                         // Nobody looks at a terminal that was closed.
                         drop(screen.send(shown).await);
                     }
-                    Ok(Some(Event::Terminal(Scene::Rest { lines }))) => {
+                    Ok(Some(Event::Terminal(Scene::Rest { lines, turns }))) => {
+                        locked(&known_turns).extend(turns);
                         answered.send_replace(lines);
                     }
                     Ok(Some(_)) => {}
@@ -87,12 +97,16 @@ impl Host {
             }
             gone.send_replace(true);
         };
-        let saying = say(client.clone(), home.clone(), said.clone(), lines);
+        let refusal = Refusal::default();
+        let known = (said.clone(), refusal.clone());
+        let saying = say(client.clone(), home.clone(), known, lines);
         let running = Running {
             client,
             home: home.clone(),
             said,
+            refusal,
             answered: is_answered,
+            turns,
             is_chat,
             gone: is_gone,
             tasks: [tokio::spawn(watching), tokio::spawn(saying)],
@@ -140,11 +154,28 @@ impl Host {
         match self {
             Host::Own(gateway) => Ok(gateway.turn_of(line).await?),
             Host::Running(running) => {
+                if let Some(turn) = locked(&running.turns).get(line) {
+                    return Ok(Some(turn.clone()));
+                }
                 let message = line.clone();
                 match running.ask(FromTerminal::Turn { message }).await? {
                     ToTerminal::Turn(turn) => Ok(turn),
                     _ => Err(odd_reply()),
                 }
+            }
+        }
+    }
+
+    /// Cancels a line for good. A line that is answered already stays so.
+    pub(in crate::cli) async fn cancel(&self, line: &MessageId) -> Result<(), Failure> {
+        match self {
+            Host::Own(gateway) => Ok(gateway.cancel(line).await?),
+            Host::Running(running) => {
+                let message = line.clone();
+                running
+                    .ask(FromTerminal::Cancel { message })
+                    .await
+                    .map(drop)
             }
         }
     }
@@ -164,6 +195,14 @@ impl Host {
         }
     }
 
+    /// Returns when this line is answered, whatever else the gateway has to do.
+    pub(in crate::cli) async fn answered_line(&self, place: &SessionKey, line: &MessageId) {
+        match self {
+            Host::Own(gateway) => gateway.answered_line(place, line).await,
+            Host::Running(_) => self.answered().await,
+        }
+    }
+
     /// Returns with the reason when no more lines are taken.
     pub(in crate::cli) async fn deserted(&self) -> String {
         match self {
@@ -176,13 +215,25 @@ impl Host {
         }
     }
 
+    /// Why a line was not taken.
+    pub(in crate::cli) fn refusal(&self) -> String {
+        let known = match self {
+            Host::Own(_) => None,
+            Host::Running(running) => {
+                let refusal = running.refusal.lock();
+                refusal.unwrap_or_else(PoisonError::into_inner).clone()
+            }
+        };
+        known.unwrap_or_else(|| TAKES_NO_MORE.to_owned())
+    }
+
     /// Whether the gateway goes on without this terminal.
     pub(super) fn is_joined(&self) -> bool {
         matches!(self, Host::Running(_))
     }
 
     /// Whether the gateway is that of another chat, and ends with it.
-    pub(super) fn ends_with_a_chat(&self) -> bool {
+    pub(in crate::cli) fn ends_with_a_chat(&self) -> bool {
         matches!(self, Host::Running(running) if running.is_chat)
     }
 
@@ -198,15 +249,18 @@ impl Host {
     /// the answers under way too.
     pub(in crate::cli) async fn leave(self) {
         match self {
-            // Another chat takes the gateway over, and answers what is left.
-            Host::Own(gateway) if gateway.has_visitors() => gateway.shutdown_at_once().await,
+            // Another chat takes the gateway over, and answers what is left. Other questions are
+            // answered here, because asking them again would cost twice.
+            Host::Own(gateway) if gateway.has_visitors() && !gateway.is_for_a_question() => {
+                gateway.shutdown_at_once().await;
+            }
             Host::Own(gateway) => gateway.shutdown().await,
             Host::Running(running) => running.leave(),
         }
     }
 
     /// The same without a wait for answers, which the next start goes on with.
-    pub(super) async fn leave_at_once(self) {
+    pub(in crate::cli) async fn leave_at_once(self) {
         match self {
             Host::Own(gateway) => gateway.shutdown_at_once().await,
             Host::Running(running) => running.leave(),
@@ -259,7 +313,7 @@ async fn ask(home: &Home, request: FromTerminal) -> Result<ToTerminal, Failure> 
 async fn say(
     client: String,
     home: Home,
-    said: Arc<AtomicU64>,
+    (said, refusal): (Arc<AtomicU64>, Refusal),
     mut lines: mpsc::Receiver<local::Line>,
 ) {
     while let Some(line) = lines.recv().await {
@@ -270,13 +324,18 @@ async fn say(
             text: line.text,
         };
         // A line that was not taken is told about by the missing word.
-        if ask(&home, request).await.is_ok() {
-            said.fetch_add(1, Ordering::SeqCst);
-            // The person may be gone already.
-            let _ = line.accepted.send(());
+        match ask(&home, request).await {
+            Ok(_) => {
+                said.fetch_add(1, Ordering::SeqCst);
+                // The person may be gone already.
+                let _ = line.accepted.send(());
+            }
+            Err(Failure::Failed(reason) | Failure::WrongUse(reason)) => {
+                *refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+            }
         }
     }
 }
 
-const STOPPED: &str =
-    "the gateway has stopped; lines that it has taken are answered after its next start";
+const TAKES_NO_MORE: &str = "the gateway takes no more messages";
+const STOPPED: &str = "the gateway has stopped before everything was answered";

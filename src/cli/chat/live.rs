@@ -122,7 +122,7 @@ impl Live {
         }
     }
 
-    /// Returns when all is drawn.
+    /// Returns when all is drawn, above an open prompt too.
     pub(super) fn finish(&mut self) {
         self.slot.lock().is_over = true;
         self.slot.changed.notify_one();
@@ -170,6 +170,11 @@ fn draw(slot: &Slot, mut printer: impl ExternalPrinter, rows: &Rows) {
         shown = live;
         // A terminal that went away reads nothing more.
         drop(printer.print(print::picture(up, &all)));
+    }
+    // The editor of an open prompt has room for one picture that waits, and takes the next when the
+    // last is drawn: the second of these is taken from here when the last picture is on the screen.
+    for _ in 0..2 {
+        drop(printer.print(print::picture(0, &[])));
     }
 }
 

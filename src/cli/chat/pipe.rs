@@ -10,24 +10,43 @@ use super::texts::{self, SUMMING_UP};
 use super::topics;
 use super::words;
 use crate::channels::local::{Shown, Terminal, Whole, new_message};
+use crate::cli::interrupts::Interrupts;
 use crate::cli::{Failure, Outcome, note, print};
 use crate::commands::{self, Parsed};
 use crate::domain::{MessageId, SessionKey};
 use crate::printable::printable;
 
-pub(super) async fn run(host: Host, terminal: Terminal, place: SessionKey) -> Outcome {
+pub(super) async fn run(
+    host: Host,
+    terminal: Terminal,
+    place: SessionKey,
+    mut interrupts: Interrupts,
+) -> Outcome {
     let mut chat = Piped {
         host,
         terminal,
         place,
         page: Page::default(),
         asked: Vec::new(),
+        under_way: None,
         failures: 0,
     };
-    let read = chat.read().await;
+    let read = tokio::select! {
+        read = chat.read() => read,
+        code = interrupts.next() => {
+            tokio::select! {
+                () = chat.take_back() => {}
+                _ = interrupts.next() => {}
+            }
+            std::process::exit(code);
+        }
+    };
     let counted = chat.count_unanswered().await;
     let failures = chat.failures;
-    chat.leave().await;
+    tokio::select! {
+        () = chat.leave() => {}
+        code = interrupts.next() => std::process::exit(code),
+    }
     read.and(counted)?;
     match failures {
         0 => Ok(()),
@@ -43,6 +62,8 @@ struct Piped {
     page: Page,
     /// Lines to an agent.
     asked: Vec<MessageId>,
+    /// The line that is being answered.
+    under_way: Option<MessageId>,
     failures: usize,
 }
 
@@ -92,29 +113,42 @@ impl Piped {
     /// Prints messages until the line is answered. Summaries are made meanwhile and keep no line
     /// waiting.
     async fn say(&mut self, line: String) -> Outcome {
-        let is_talk = commands::parse(&line) == Parsed::Talk;
+        let parsed = commands::parse(&line);
+        let is_talk = parsed == Parsed::Talk;
+        let is_mistaken = matches!(parsed, Parsed::Misused { .. } | Parsed::Mistaken(_));
         self.page.is_talk = is_talk;
         let message = new_message();
+        self.under_way = Some(message.clone());
         let voice = self.terminal.voice.clone();
         if !voice.say(self.place.clone(), message.clone(), line).await {
-            return Err(Failure::Failed("the gateway takes no more messages".into()));
+            return Err(Failure::Failed(self.host.refusal()));
         }
         loop {
             tokio::select! {
                 biased;
                 Some(shown) = self.terminal.screen.recv() => self.page.show(shown, &self.place),
-                reason = self.host.deserted() => return Err(Failure::Failed(reason)),
                 () = self.host.answered() => break,
+                reason = self.host.deserted() => return Err(Failure::Failed(reason)),
             }
         }
         while let Ok(shown) = self.terminal.screen.try_recv() {
             self.page.show(shown, &self.place);
         }
         self.terminal.rest();
+        self.under_way = None;
         if is_talk {
             self.asked.push(message);
         }
+        self.failures += usize::from(is_mistaken);
         Ok(())
+    }
+
+    /// Cancels the line at hand for good: nobody reads its answer.
+    async fn take_back(self) {
+        if let Some(line) = &self.under_way {
+            drop(self.host.cancel(line).await);
+        }
+        self.host.leave_at_once().await;
     }
 
     /// Counts the lines without an answer. Asked at the end, because a line may wait for a paused
@@ -177,6 +211,8 @@ impl Page {
                 let held = std::mem::take(&mut self.held);
                 held.iter().for_each(|whole| self.whole(whole, here));
             }
+            // Scripts are shown such answers whole.
+            Shown::TakenUp { .. } => {}
             Shown::Whole(whole) if self.is_speaking => self.held.push(whole),
             Shown::Whole(whole) => self.whole(&whole, here),
         }

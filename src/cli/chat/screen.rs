@@ -147,6 +147,18 @@ impl Screen {
         self.print(Vec::new());
     }
 
+    /// The wish to stop was for nothing that is written here.
+    pub(super) fn forget_stop(&mut self) {
+        if let Some(line) = self.stopping.take() {
+            self.patient.remove(&line);
+        }
+    }
+
+    /// The agent that is at work.
+    pub(super) fn at_work(&self) -> Option<&str> {
+        self.at_work.as_ref().map(|at_work| at_work.label.as_str())
+    }
+
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.is_some()
     }
@@ -216,8 +228,17 @@ impl Screen {
                 question,
                 speaker,
                 text,
-            } => self.piece(place, question.as_ref(), speaker.as_deref(), &text),
+            } => {
+                if self.answer.is_none() {
+                    self.begin(place, question.as_ref(), speaker.as_deref(), here);
+                }
+                self.piece(&text);
+            }
             Shown::End => self.end_and_go_on(here),
+            Shown::TakenUp { place, text } => {
+                let elsewhere = (place != *here).then(|| topics::place_name(&place));
+                self.note(&texts::taken_up(elsewhere.as_deref(), &text));
+            }
             Shown::Whole(whole) if self.must_wait(&whole) => self.hold(whole),
             Shown::Whole(whole) => self.whole(whole, here),
         }
@@ -230,15 +251,18 @@ impl Screen {
         self.held.insert(at, whole);
     }
 
-    /// Replies to commands come at once, unless they change the conversation at hand. Everything
-    /// else has to wait for the end of the answer.
+    /// Messages of other places and replies to commands come at once, unless they change the
+    /// conversation at hand. Everything else has to wait for the end of the answer.
     fn must_wait(&self, whole: &Whole) -> bool {
         let Some(answer) = &self.answer else {
             return false;
         };
+        if answer.place != whole.place {
+            return false;
+        }
         let is_reply = whole.speaker.is_none() && whole.question.is_none();
         match &whole.line {
-            Some(line) if is_reply => answer.place == whole.place && self.patient.contains(line),
+            Some(line) if is_reply => self.patient.contains(line),
             _ => true,
         }
     }
@@ -274,28 +298,33 @@ impl Screen {
         }
     }
 
-    fn piece(
+    /// An answer begins. One from elsewhere has a heading.
+    fn begin(
         &mut self,
         place: SessionKey,
         question: Option<&MessageId>,
         speaker: Option<&str>,
-        text: &str,
+        here: &SessionKey,
     ) {
-        if self.answer.is_none() {
-            self.echo_for(question, None);
-            let lead = self.lead(speaker);
-            self.answer = Some(Answer {
-                place,
-                name: lead.clone(),
-                lead,
-                text: String::new(),
-                drawn: 0,
-                is_begun: false,
-            });
-            if let (Some(at_work), Some(speaker)) = (&mut self.at_work, speaker) {
-                speaker.clone_into(&mut at_work.label);
-            }
+        self.echo_for(question, None);
+        if place != *here {
+            self.note(&texts::from_elsewhere(&topics::place_name(&place)));
         }
+        let lead = self.lead(speaker);
+        self.answer = Some(Answer {
+            place,
+            name: lead.clone(),
+            lead,
+            text: String::new(),
+            drawn: 0,
+            is_begun: false,
+        });
+        if let (Some(at_work), Some(speaker)) = (&mut self.at_work, speaker) {
+            speaker.clone_into(&mut at_work.label);
+        }
+    }
+
+    fn piece(&mut self, text: &str) {
         if let Some(answer) = &mut self.answer {
             answer.text += &printable(text);
         }
@@ -329,7 +358,7 @@ impl Screen {
             (true, false) => self.note(&format!(
                 "What was asked before in {place} is answered now:"
             )),
-            (false, false) => self.note(&format!("In {place}:")),
+            (false, false) => self.note(&texts::from_elsewhere(&place)),
             (false, true) => {}
         }
         let Whole {

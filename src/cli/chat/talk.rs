@@ -8,17 +8,18 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::Opening;
 use super::editor::{Entered, Prompt};
 use super::host::Host;
 use super::live::Typed;
+use super::opening::Opening;
 use super::screen::{Screen, TICK};
 use super::texts::{self, LEAVE_HINT, NEXT_LINE, SUMMING_UP};
 use super::topics::{self, prompt, welcome};
 use super::words::{self, Manner};
-use crate::channels::local::{Terminal, Voice, new_message};
-use crate::cli::{Failure, Outcome};
+use crate::channels::local::{Shown, Terminal, Voice, new_message};
+use crate::cli::{Failure, Outcome, print};
 use crate::domain::{MessageId, SessionKey};
+use crate::operations::terminal::PlaceWish;
 
 /// Lines on their way to the inbox.
 const QUEUE: usize = 256;
@@ -35,7 +36,8 @@ pub(super) struct Talk {
     /// The place of the last line to an agent.
     asked_in: SessionKey,
     lines: mpsc::Sender<Said>,
-    stored: mpsc::Receiver<bool>,
+    /// What became of each: nothing, or the line that the gateway did not take.
+    stored: mpsc::Receiver<Option<Said>>,
     /// Lines that are not in the inbox yet.
     on_their_way: usize,
     /// Lines that wait for the answers to earlier lines of their place.
@@ -45,8 +47,11 @@ pub(super) struct Talk {
     is_busy: bool,
     /// Ctrl-C was pressed at an empty prompt.
     is_leaving: bool,
+    /// The chat ends with its gateway, and a prompt is still open.
+    is_deserted: bool,
 }
 
+#[derive(Clone)]
 struct Said {
     place: SessionKey,
     message: MessageId,
@@ -90,6 +95,7 @@ impl Talk {
             asked: HashSet::new(),
             is_busy: false,
             is_leaving: false,
+            is_deserted: false,
         }
     }
 
@@ -112,27 +118,63 @@ impl Talk {
             let all_stored = self.on_their_way == 0;
             tokio::select! {
                 biased;
-                reason = self.host.deserted() => self.take_over(reason).await?,
+                reason = self.host.deserted() => {
+                    if self.take_over(reason).await?.is_break() {
+                        return Ok(());
+                    }
+                }
                 entered = self.prompt.entered.recv() => {
                     if self.take(entered.unwrap_or(Entered::End)).await?.is_break() {
                         return Ok(());
                     }
                 }
-                Some(shown) = self.terminal.screen.recv() => self.screen.show(shown, &self.place),
-                Some(is_stored) = self.stored.recv() => self.count_stored(is_stored),
+                Some(shown) = self.terminal.screen.recv() => self.show(shown).await,
+                Some(refused) = self.stored.recv() => self.count_stored(refused),
                 _ = ticks.tick(), if self.is_busy => self.screen.tick(),
                 () = self.host.answered(), if self.is_busy && all_stored => self.go_on().await,
             }
         }
     }
 
+    /// Shows an event, and waits for the answer to a line of an earlier chat as for one of its own.
+    async fn show(&mut self, shown: Shown) {
+        let taken_up = match &shown {
+            Shown::TakenUp { place, .. } => Some(place.clone()),
+            _ => None,
+        };
+        self.screen.show(shown, &self.place);
+        if let Some(place) = taken_up {
+            self.expect_answer(&place).await;
+        }
+    }
+
+    /// An agent has a line of this place now.
+    async fn expect_answer(&mut self, place: &SessionKey) {
+        self.is_busy = true;
+        self.asked_in = place.clone();
+        self.asked.insert(place.clone());
+        if let Ok(who) = self.host.who_answers(place).await
+            && !who.is_paused
+        {
+            self.screen.work(who.label);
+        }
+    }
+
     /// Goes on in a gateway of this process, or in that of another chat, when the chat that had the
-    /// gateway has ended.
-    async fn take_over(&mut self, reason: String) -> Outcome {
-        if !self.host.ends_with_a_chat() {
+    /// gateway has ended. Breaks where the gateway was nobody's chat: a home without its gateway is
+    /// left to the next one.
+    async fn take_over(&mut self, reason: String) -> Result<ControlFlow<()>, Failure> {
+        let is_answered = timeout(Duration::ZERO, self.host.answered()).await.is_ok();
+        self.take_in_shown();
+        self.take_back_unsent().await;
+        if !self.host.is_joined() {
             return Err(Failure::Failed(reason));
         }
-        let (host, terminal) = self.opening.again(&self.place).await?;
+        if !self.host.ends_with_a_chat() {
+            return self.end_with_gateway(is_answered);
+        }
+        let wish = PlaceWish::This(self.place.clone());
+        let (host, terminal, _) = self.opening.open(&wish, true).await?;
         let (lines, said) = mpsc::channel(QUEUE);
         let (stored, is_stored) = mpsc::channel(QUEUE);
         tokio::spawn(pass_on(terminal.voice.clone(), said, stored));
@@ -141,13 +183,52 @@ impl Talk {
         self.screen.note(texts::TAKEN_OVER);
         // The gateway takes up what the other one has left.
         self.is_busy = true;
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn count_stored(&mut self, is_stored: bool) {
+    /// Lines on their way to a gateway that is gone come back.
+    async fn take_back_unsent(&mut self) {
+        let coming_back = async {
+            while self.on_their_way > 0 {
+                let Some(refused) = self.stored.recv().await else {
+                    return;
+                };
+                self.count_stored(refused);
+            }
+        };
+        drop(timeout(STORED_WITHIN, coming_back).await);
+    }
+
+    /// The last words of a chat whose gateway has stopped.
+    fn end_with_gateway(&mut self, is_answered: bool) -> Result<ControlFlow<()>, Failure> {
+        self.screen.rest(&self.place);
+        let unsent: Vec<&str> = self.held.iter().map(|said| said.text.as_str()).collect();
+        let stopped = texts::gateway_stopped(is_answered, &unsent);
+        self.screen.note(&print::to_type(&stopped));
+        self.held.clear();
+        self.is_busy = false;
+        self.is_deserted = true;
+        match is_answered {
+            true => Ok(ControlFlow::Break(())),
+            false => Err(Failure::told()),
+        }
+    }
+
+    /// A line that a stopping gateway does not take is sent to the next one, unless it was for the
+    /// moment only.
+    fn count_stored(&mut self, refused: Option<Said>) {
         self.on_their_way -= 1;
-        if !is_stored {
-            self.screen.note("The gateway takes no more messages.");
+        let Some(refused) = refused else { return };
+        let is_kept =
+            self.host.is_joined() && matches!(refused.manner, Manner::Talks | Manner::Changes);
+        self.screen
+            .note(match (is_kept, self.host.ends_with_a_chat()) {
+                (false, _) => texts::TAKES_NO_MORE,
+                (true, true) => texts::SENT_LATER,
+                (true, false) => texts::STOPPING,
+            });
+        if is_kept {
+            self.held.push_back(refused);
         }
     }
 
@@ -290,6 +371,14 @@ impl Talk {
         if words::drops_what_waits(&line) {
             self.drop_held();
         }
+        if let Some(told) = self.written_elsewhere(manner) {
+            if typed == Typed::Goes {
+                self.screen.echo(&before, &line);
+            }
+            self.screen.forget_stop();
+            self.screen.note(&told);
+            return Ok(again);
+        }
         if typed == Typed::Goes {
             self.screen.wait(message.clone(), &before, &line);
         }
@@ -318,6 +407,17 @@ impl Talk {
         } else {
             self.say(said).await;
         }
+    }
+
+    /// The words for a person who stops here what is written in another topic. None where the
+    /// gateway knows better.
+    fn written_elsewhere(&self, manner: Manner) -> Option<String> {
+        if manner != Manner::Stops || self.asked.contains(&self.place) {
+            return None;
+        }
+        let place = self.screen.answers_in().unwrap_or(&self.asked_in);
+        let agent = self.screen.at_work()?;
+        (*place != self.place).then(|| texts::written_elsewhere(agent, &topics::place_name(place)))
     }
 
     /// Drops the held lines of the place, which the gateway does not know.
@@ -356,21 +456,13 @@ impl Talk {
     }
 
     async fn say(&mut self, said: Said) {
-        let is_talk = said.manner == Manner::Talks;
-        if is_talk {
-            self.asked_in = said.place.clone();
-            self.asked.insert(said.place.clone());
-        }
         self.on_their_way += 1;
         self.is_busy = true;
-        if is_talk
-            && let Ok(who) = self.host.who_answers(&said.place).await
-            && !who.is_paused
-        {
-            self.screen.work(who.label);
+        if said.manner == Manner::Talks {
+            self.expect_answer(&said.place).await;
         }
-        if self.lines.send(said).await.is_err() {
-            self.count_stored(false);
+        if let Err(unsent) = self.lines.send(said).await {
+            self.count_stored(Some(unsent.0));
         }
     }
 
@@ -397,7 +489,7 @@ impl Talk {
                     }
                 },
                 Some(shown) = self.terminal.screen.recv() => self.screen.show(shown, &self.place),
-                Some(is_stored) = self.stored.recv() => self.count_stored(is_stored),
+                Some(refused) = self.stored.recv() => self.count_stored(refused),
                 _ = ticks.tick() => self.screen.tick(),
                 () = self.host.answered(), if all_stored => self.go_on().await,
             }
@@ -422,6 +514,7 @@ impl Talk {
             mut prompt,
             place,
             held,
+            is_deserted,
             ..
         } = self;
         let is_summing_up = host.is_summing_up() && leaving == Leaving::Done;
@@ -452,9 +545,16 @@ impl Talk {
         }
         if leaving == Leaving::AtOnce {
             screen.rest(&place);
-            screen.note(&texts::left(has_answers, held.len()));
+            let unsent: Vec<&str> = held.iter().map(|said| said.text.as_str()).collect();
+            screen.note(&texts::left(has_answers, &unsent));
         }
-        let drawn = tokio::task::spawn_blocking(move || screen.finish(&place));
+        let drawn = tokio::task::spawn_blocking(move || {
+            screen.finish(&place);
+            if is_deserted {
+                std::thread::sleep(PROMPT_SETTLES);
+                print::erase_prompt();
+            }
+        });
         // A terminal that went away must not keep the process.
         drop(tokio::time::timeout(LAST_PICTURE_WITHIN, drawn).await);
     }
@@ -462,18 +562,24 @@ impl Talk {
 
 const STORED_WITHIN: Duration = Duration::from_secs(2);
 const LAST_PICTURE_WITHIN: Duration = Duration::from_secs(2);
+/// The line editor draws its open prompt once more below the last words.
+const PROMPT_SETTLES: Duration = Duration::from_millis(30);
 
-/// Takes lines to the inbox in their order, and tells of each whether it is stored.
-async fn pass_on(voice: Voice, mut said: mpsc::Receiver<Said>, stored: mpsc::Sender<bool>) {
-    while let Some(Said {
-        place,
-        message,
-        text,
-        ..
-    }) = said.recv().await
-    {
+/// Takes lines to the inbox in their order. A line that is not stored comes back.
+async fn pass_on(
+    voice: Voice,
+    mut lines: mpsc::Receiver<Said>,
+    stored: mpsc::Sender<Option<Said>>,
+) {
+    while let Some(said) = lines.recv().await {
+        let Said {
+            place,
+            message,
+            text,
+            ..
+        } = said.clone();
         let is_stored = voice.say(place, message, text).await;
-        if stored.send(is_stored).await.is_err() {
+        if stored.send((!is_stored).then_some(said)).await.is_err() {
             return;
         }
     }

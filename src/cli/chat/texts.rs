@@ -11,6 +11,70 @@ pub(super) const JOINED: &str =
 pub(super) const BESIDE_A_CHAT: &str =
     "Another `parlor chat` is open on this home; both talk to the same agents.";
 
+/// A line of an earlier chat that is being answered now. `elsewhere` is the place, if the person is
+/// not there.
+pub(super) fn taken_up(elsewhere: Option<&str>, line: &str) -> String {
+    let place = elsewhere.map_or_else(String::new, |place| format!(" in {place}"));
+    format!("Answering what you asked before{place}: {}", quoted(line))
+}
+
+/// The beginning of a line, in quotation marks.
+fn quoted(line: &str) -> String {
+    let mut all = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = all.char_indices().nth(MOST_QUOTED) {
+        all.truncate(end);
+        all.push('…');
+    }
+    format!("“{all}”")
+}
+
+const MOST_QUOTED: usize = 60;
+
+/// The heading of a message of another place.
+pub(super) fn from_elsewhere(place: &str) -> String {
+    format!("In {place}:")
+}
+
+/// A stop where nothing is written.
+pub(super) fn written_elsewhere(agent: &str, place: &str) -> String {
+    format!("{agent} is writing in {place}; Ctrl-C stops that.")
+}
+
+pub(super) const TAKES_NO_MORE: &str = "The gateway takes no more messages.";
+
+/// A line typed while the other chat ends.
+pub(super) const SENT_LATER: &str = "The other chat is ending; your line is sent right after.";
+
+/// A line typed while the gateway stops.
+pub(super) const STOPPING: &str = "The gateway is stopping and takes no more lines.";
+
+/// The end of a chat whose gateway has stopped.
+pub(super) fn gateway_stopped(is_answered: bool, unsent: &[&str]) -> String {
+    let rest = match is_answered {
+        true => " `parlor chat` goes on without a gateway.",
+        false => " What is not answered yet is answered after the next start.",
+    };
+    let stopped = format!("The gateway has stopped, and this chat ends with it.{rest}");
+    match not_sent(unsent) {
+        Some(lines) => format!("{stopped} {lines}"),
+        None => stopped,
+    }
+}
+
+/// The lines that nobody has.
+fn not_sent(lines: &[&str]) -> Option<String> {
+    let quotes: Vec<String> = lines.iter().map(|line| quoted(line)).collect();
+    match quotes.as_slice() {
+        [] => None,
+        [one] => Some(format!("1 line was not sent: {one}.")),
+        [before @ .., last] => Some(format!(
+            "{} lines were not sent: {} and {last}.",
+            lines.len(),
+            before.join(", ")
+        )),
+    }
+}
+
 /// The other chat has ended.
 pub(super) const TAKEN_OVER: &str = "The other chat has ended; this one goes on by itself.";
 
@@ -50,7 +114,8 @@ pub(super) const NEXT_LINE: &str = "Your next line is being answered now; Ctrl-C
 
 pub(super) const LEAVE_HINT: &str = "Press Ctrl-C again or Ctrl-D to leave.";
 
-pub(super) const WAITING: &str = "Waiting for the answer before leaving. Ctrl-C leaves at once.";
+pub(super) const WAITING: &str =
+    "Waiting for the answer before leaving. Ctrl-C or Ctrl-D leaves at once.";
 
 pub(super) const SUMMING_UP: &str =
     "The conversation is being summed up; this takes ten seconds at most.";
@@ -65,15 +130,14 @@ pub(super) fn dropped(lines: usize) -> Option<String> {
 }
 
 /// The last words of a person who did not wait. `has_gateway`: the answers end with this chat.
-pub(super) fn left(has_gateway: bool, unsent: usize) -> String {
+pub(super) fn left(has_gateway: bool, unsent: &[&str]) -> String {
     let answer = match has_gateway {
         true => "The answer was cut short; it is written anew when you next start `parlor chat`.",
         false => "The gateway goes on with the answer.",
     };
-    match unsent {
-        0 => answer.to_owned(),
-        1 => format!("{answer} 1 line that you typed ahead was not sent."),
-        lines => format!("{answer} {lines} lines that you typed ahead were not sent."),
+    match not_sent(unsent) {
+        Some(lines) => format!("{answer} {lines}"),
+        None => answer.to_owned(),
     }
 }
 
@@ -144,11 +208,30 @@ mod tests {
 
     #[test]
     fn people_who_do_not_wait_are_told_what_becomes_of_their_lines() {
-        let told = [left(true, 0), left(true, 2), left(false, 1)];
+        let told = [
+            left(true, &[]),
+            left(true, &["/agent rose", "a  long\nline"]),
+            left(false, &["one"]),
+            gateway_stopped(true, &[]),
+            gateway_stopped(false, &["one", "two", "three"]),
+        ];
         insta::assert_snapshot!(told.join("\n"), @"
         The answer was cut short; it is written anew when you next start `parlor chat`.
-        The answer was cut short; it is written anew when you next start `parlor chat`. 2 lines that you typed ahead were not sent.
-        The gateway goes on with the answer. 1 line that you typed ahead was not sent.
+        The answer was cut short; it is written anew when you next start `parlor chat`. 2 lines were not sent: “/agent rose” and “a long line”.
+        The gateway goes on with the answer. 1 line was not sent: “one”.
+        The gateway has stopped, and this chat ends with it. `parlor chat` goes on without a gateway.
+        The gateway has stopped, and this chat ends with it. What is not answered yet is answered after the next start. 3 lines were not sent: “one”, “two” and “three”.
         ");
+    }
+
+    #[test]
+    fn lines_from_before_are_quoted_in_short() {
+        assert_eq!(
+            taken_up(None, "a slow\nstory"),
+            "Answering what you asked before: “a slow story”"
+        );
+        let told = taken_up(Some("the topic code"), &"word ".repeat(30));
+        assert!(told.starts_with("Answering what you asked before in the topic code: “word word"));
+        assert!(told.ends_with("…”"), "{told}");
     }
 }

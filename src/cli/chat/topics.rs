@@ -47,7 +47,10 @@ fn nearest_name(text: &str) -> Option<LocalName> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     let words = lower.split(|c| !plain(c)).filter(|word| !word.is_empty());
     let name: String = words.collect::<Vec<_>>().join("-");
-    name.parse().ok()
+    // A rest that nobody would recognize is no offer.
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
+    let is_like_it = letters(&name) * 4 >= letters(text) * 3;
+    name.parse().ok().filter(|_| is_like_it)
 }
 
 pub(super) fn prompt(place: &SessionKey) -> String {
@@ -173,7 +176,9 @@ mod tests {
         let near = |text| nearest_name(text).map(|name| name.to_string());
         assert_eq!(near("Bee Keeping").as_deref(), Some("bee-keeping"));
         assert_eq!(near("  a/b  c! ").as_deref(), Some("a-b-c"));
-        assert_eq!(near("Größe").as_deref(), Some("gr-e"));
+        assert_eq!(near("Größere Dinge").as_deref(), Some("gr-ere-dinge"));
+        assert_eq!(near("Größe"), None, "nobody would know it again");
+        assert_eq!(near("Ünï"), None);
         assert_eq!(near("日本"), None);
     }
 

@@ -37,7 +37,7 @@ pub(super) fn manner(line: &str) -> Manner {
         Parsed::Command(command) => command,
     };
     match command {
-        Command::Help => Manner::Help,
+        Command::Help(_) => Manner::Help,
         // The agent itself is steered, in all its places.
         Command::Agent(AgentWish::Show | AgentWish::Why | AgentWish::Steer { .. })
         | Command::Model(ModelWish::Show)

@@ -8,7 +8,7 @@ mod wrap;
 use std::ops::Range;
 
 use comfy_table::{ContentArrangement, ContentLineStyle, LineStyle, TableStyle};
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, Event, Parser, Tag, TagEnd};
 
 use super::color::Style;
 use crate::channels::markdown::links::OpenLink;
@@ -194,7 +194,8 @@ impl<'a> Drawing<'a> {
                     self.end_block();
                 }
             }
-            Tag::CodeBlock(kind) => self.begin_code(&kind),
+            // The frame shows that it is code; the name of its language would look like a line of it.
+            Tag::CodeBlock(_) => self.begin_code(),
             Tag::List(first) => {
                 self.end_block();
                 if self.lists.is_empty() {
@@ -328,19 +329,10 @@ impl<'a> Drawing<'a> {
         self.is_apart = false;
     }
 
-    fn begin_code(&mut self, kind: &CodeBlockKind<'_>) {
+    fn begin_code(&mut self) {
         self.end_block();
         self.set_apart();
         self.code = Some(String::new());
-        if let CodeBlockKind::Fenced(language) = kind
-            && !language.is_empty()
-        {
-            let language = Cell {
-                text: language.to_string(),
-                look: vec![DIM],
-            };
-            self.draw_line(&[language]);
-        }
     }
 
     fn end_code(&mut self) {

@@ -30,7 +30,6 @@ fn markdown_is_drawn_for_a_narrow_terminal() {
     │ A quote
     │ of two lines
 
-    rust
       fn main() {
           println!("a line of code
        that is long");
@@ -70,7 +69,6 @@ fn markdown_is_drawn_in_colour() {
     │ A quote
     │ of two lines
 
-    ␛[2mrust␛[0m
       ␛[36mfn main() {␛[0m
       ␛[36m    println!("a line of code that is long");␛[0m
       ␛[36m}␛[0m

@@ -82,9 +82,24 @@ pub(super) fn wrap(cells: Vec<Cell>, first: usize, width: usize) -> Vec<Vec<Cell
 /// begin on a longer line.
 fn split_at_break(line: &mut Vec<Cell>, next_is_longer: bool) -> Vec<Cell> {
     match line.iter().rposition(Cell::may_end_a_line) {
-        Some(at) => line.split_off(at + 1),
+        Some(at) => line.split_off(before_reference(line, at) + 1),
         None if next_is_longer => std::mem::take(line),
         None => Vec::new(),
+    }
+}
+
+/// The last break of a line, but not that inside `[ref 12]`.
+fn before_reference(line: &[Cell], at: usize) -> usize {
+    let word: String = line[..at]
+        .iter()
+        .rev()
+        .take(4)
+        .map(|cell| cell.text.as_str())
+        .collect();
+    let earlier = || line[..at].iter().rposition(Cell::may_end_a_line);
+    match word.as_str() {
+        "fer[" => earlier().unwrap_or(at),
+        _ => at,
     }
 }
 

@@ -29,11 +29,20 @@ fn because(cause: Option<&Cause>) -> String {
 fn tools(tools: &[ToolRight]) -> Vec<String> {
     let offered = tools.iter().filter(|right| right.refused.is_none());
     let offered: Vec<&str> = offered.map(|right| right.tool.as_str()).collect();
-    let refused = tools.iter().filter_map(|right| {
-        let reason = right.refused.as_ref()?;
-        let because = because(right.because.as_ref());
-        Some(format!("without {}: {reason}{because}", right.tool))
-    });
+    let mut refused: Vec<(String, Vec<&str>)> = Vec::new();
+    for right in tools {
+        let Some(reason) = &right.refused else {
+            continue;
+        };
+        let cause = format!("{reason}{}", because(right.because.as_ref()));
+        match refused.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, tools)) => tools.push(&right.tool),
+            None => refused.push((cause, vec![&right.tool])),
+        }
+    }
+    let refused = refused
+        .iter()
+        .map(|(cause, tools)| format!("without {}: {cause}", listed(tools)));
     std::iter::once(format!("tools: {}", listed(&offered)))
         .chain(refused)
         .collect()

@@ -7,12 +7,14 @@ use std::fmt::Write;
 
 use crate::cli::Failure;
 use crate::cli::table::{Column, table};
+use crate::operations::ignored_list::{Ignored, Now};
 use crate::operations::named::Named;
 use crate::operations::session_list::Listed;
 use crate::operations::session_state::{
     LastTurn, ModelOverride, PinState, SessionState, Unfinished,
 };
 use crate::operations::transcripts::{Hit, Kind, Line};
+use crate::routing;
 
 /// Letters of a message that a search shows.
 const SHOWN_CHARS: usize = 300;
@@ -34,14 +36,22 @@ pub(super) fn list(sessions: &[Listed]) -> String {
     let row = |session: &Listed| {
         [
             session.place.text(),
-            format!("{}: {}", session.agent.text(), short(&session.rule)),
+            match session.silence {
+                Some(silence) => format!("nobody: {}", because(silence)),
+                None => format!("{}: {}", session.agent.text(), short(&session.rule)),
+            },
             people(&session.people),
             session.messages.to_string(),
             session
                 .last_active_at
                 .map_or_else(|| "-".to_owned(), |at| at.to_string()),
-            open(session.waiting, session.unanswered, session.undelivered)
-                .unwrap_or_else(|| "-".into()),
+            open([
+                session.waiting,
+                session.unanswered,
+                session.undelivered,
+                session.unsent,
+            ])
+            .unwrap_or_else(|| "-".into()),
         ]
     };
     table(columns, sessions.iter().map(row).collect())
@@ -51,6 +61,9 @@ pub(super) fn list(sessions: &[Listed]) -> String {
 fn short(rule: &str) -> String {
     if rule.starts_with("pin") {
         return "pin".into();
+    }
+    if rule == "default_agent" {
+        return "default agent".into();
     }
     let is_place = |word: &&str| word.trim_end_matches(':').contains(':');
     let words = rule.split(' ').take_while(|word| !is_place(word));
@@ -69,14 +82,52 @@ fn people(people: &[Named]) -> String {
     }
 }
 
-/// `1 waiting, 2 undelivered`; none where nothing is open.
-fn open(waiting: i64, unanswered: i64, undelivered: i64) -> Option<String> {
-    let parts = [
-        (waiting, "waiting"),
-        (unanswered, "unanswered"),
-        (undelivered, "undelivered"),
+/// Why nobody answers.
+fn because(silence: &str) -> &'static str {
+    match silence {
+        "not_let_in" => "not let in",
+        "private_chats_closed" => "private chats are closed",
+        _ => "no rule opens it",
+    }
+}
+
+/// Places with ignored messages.
+pub(super) fn ignored(ignored: &[Ignored]) -> String {
+    if ignored.is_empty() {
+        return "No message was ignored.".into();
+    }
+    let columns = [
+        Column::Words("PLACE"),
+        Column::Words("IGNORED BECAUSE"),
+        Column::Number("MESSAGES"),
+        Column::Words("LAST"),
+        Column::Words("NOW"),
     ];
-    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let row = |ignored: &Ignored| {
+        let agent = ignored.agent.as_ref();
+        let agent = agent.map(|agent| agent.name.as_ref().unwrap_or(&agent.id));
+        let now = match (ignored.now, agent) {
+            (Now::Open, Some(agent)) => format!("open, {agent}"),
+            (Now::Open, None) => "open".to_owned(),
+            (Now::Closed, _) => "closed".to_owned(),
+            (Now::Depends, _) => "depends on the writer".to_owned(),
+        };
+        [
+            ignored.place.text(),
+            ignored.reason.clone(),
+            ignored.messages.to_string(),
+            ignored.last_at.to_string(),
+            now,
+        ]
+    };
+    table(columns, ignored.iter().map(row).collect())
+}
+
+/// `1 waiting, 2 undelivered`; none where nothing is open.
+fn open(counts: [i64; 4]) -> Option<String> {
+    let words = ["waiting", "unanswered", "undelivered", "to be sent"];
+    let parts = counts.into_iter().zip(words);
+    let parts = parts.filter(|(count, _)| *count > 0);
     let parts: Vec<String> = parts
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
@@ -95,7 +146,7 @@ pub(super) fn messages(count: usize) -> String {
 pub(super) fn state(state: &SessionState, told: Option<&str>) -> String {
     let agent = || {
         let (agent, rule) = (state.agent.text(), &state.rule);
-        format!("agent: {agent}, because of {rule}")
+        format!("agent: {agent}, {}", because_of(rule, state))
     };
     let facts = [
         Some(state.place.text()),
@@ -121,11 +172,17 @@ pub(super) fn state(state: &SessionState, told: Option<&str>) -> String {
         (!state.people.is_empty()).then(|| format!("people: {}", people(&state.people))),
         Some(format!("first seen: {}", state.first_seen_at)),
         state.last_active_at.map(|at| format!("last active: {at}")),
-        open(state.waiting, state.unanswered, state.undelivered)
-            .map(|open| format!("open: {open}")),
+        open([
+            state.waiting,
+            state.unanswered,
+            state.undelivered,
+            state.unsent,
+        ])
+        .map(|open| format!("open: {open}")),
     ];
     let unfinished = state.unfinished.iter().map(unfinished);
-    let last = state.last_turn.iter().map(last_turn);
+    let last = state.last_turn.iter();
+    let last = last.map(|turn| last_turn(turn, state));
     let facts = facts.into_iter().flatten().chain(unfinished).chain(last);
     facts.collect::<Vec<_>>().join("\n")
 }
@@ -169,14 +226,27 @@ fn unfinished(turn: &Unfinished) -> String {
     )
 }
 
-fn last_turn(turn: &LastTurn) -> String {
+/// The rule for people, with the names that the session knows.
+fn because_of(rule: &str, state: &SessionState) -> String {
+    let setter = state.pin.iter().map(|pin| &pin.set_by);
+    let known: Vec<&Named> = setter.chain(&state.people).collect();
+    routing::because(rule, &|id| {
+        let named = known.iter().find(|named| named.id == id);
+        named.map_or_else(|| id.to_owned(), |named| named.text())
+    })
+}
+
+fn last_turn(turn: &LastTurn, state: &SessionState) -> String {
     let agent = turn
         .agent
         .as_ref()
         .map_or("an agent that is gone".into(), Named::text);
     format!(
-        "last turn: {agent} with {}, {}, {}, because of {}",
-        turn.model, turn.outcome, turn.ended_at, turn.rule
+        "last turn: {agent} with {}, {}, {}, {}",
+        turn.model,
+        turn.outcome,
+        turn.ended_at,
+        because_of(&turn.rule, state)
     )
 }
 
@@ -303,7 +373,7 @@ mod tests {
             "config.toml line 27: group",
         );
         check("pin set by telegram:5", "pin");
-        check("default_agent", "default_agent");
+        check("default_agent", "default agent");
     }
 
     #[test]

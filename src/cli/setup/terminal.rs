@@ -5,17 +5,23 @@ use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use inquire::ui::RenderConfig;
+use inquire::ui::{RenderConfig, Styled};
 use inquire::{Confirm, InquireError, Password, PasswordDisplayMode, Select, Text};
 use tokio::task::block_in_place;
 
 use crate::cli::color::Style;
+use crate::cli::fitting::hanging;
 use crate::cli::note;
+use crate::cli::print::{columns, to_type};
 use crate::printable::printable_line;
 use crate::setup::{Answer, Asker, Stop};
 
 /// Lines of a list at a time.
 const PAGE: usize = 12;
+/// Columns beside a question: its mark before it, and a space behind.
+const FOR_PROMPT: usize = 4;
+/// The same with `(Y/n)`.
+const FOR_YES_OR_NO: usize = 10;
 
 /// The terminal. While it waits, keys are read one by one.
 #[derive(Default)]
@@ -32,12 +38,39 @@ impl AtTerminal {
         }
     }
 
-    fn look(&self) -> RenderConfig<'static> {
-        match Style::for_stderr().is_coloured() {
+    /// Tells a long question up to its last line, which is left to ask. A prompt is cut by the
+    /// terminal in the middle of words.
+    fn prompt(&mut self, question: &str, beside: usize) -> Prompt {
+        self.show();
+        let look = match Style::for_stderr().is_coloured() {
             true => RenderConfig::default_colored(),
             false => RenderConfig::empty(),
+        };
+        let room = columns().saturating_sub(beside);
+        let question = printable_line(&to_type(question));
+        let lines = hanging(&question, 2, room);
+        match lines.rsplit_once('\n') {
+            Some((before, last)) => {
+                let mark = look.prompt_prefix.content;
+                note(format_args!("{mark} {before}"));
+                // The mark of the question is before its first line.
+                let indent = Styled::new(" ");
+                Prompt {
+                    line: last.trim_start().to_owned(),
+                    look: look
+                        .with_prompt_prefix(indent)
+                        .with_answered_prompt_prefix(indent),
+                }
+            }
+            None => Prompt { line: lines, look },
         }
     }
+}
+
+/// The last line of a question, and how it is shown.
+struct Prompt {
+    line: String,
+    look: RenderConfig<'static>,
 }
 
 impl Drop for AtTerminal {
@@ -55,34 +88,31 @@ impl Asker for AtTerminal {
     }
 
     fn confirm(&mut self, question: &str, default: bool) -> Answer<bool> {
-        self.show();
-        let question = printable_line(question);
-        let prompt = Confirm::new(&question)
+        let Prompt { line, look } = self.prompt(question, FOR_YES_OR_NO);
+        let prompt = Confirm::new(&line)
             .with_default(default)
-            .with_render_config(self.look());
+            .with_render_config(look);
         block_in_place(|| prompt.prompt()).map_err(stopped)
     }
 
     fn choose(&mut self, question: &str, options: &[String], default: usize) -> Answer<usize> {
-        self.show();
-        let question = printable_line(question);
+        let Prompt { line, look } = self.prompt(question, FOR_PROMPT);
         let options = options
             .iter()
-            .map(|option| printable_line(option))
+            .map(|option| printable_line(&to_type(option)))
             .collect();
-        let prompt = Select::new(&question, options)
+        let prompt = Select::new(&line, options)
             .with_starting_cursor(default)
             .with_page_size(PAGE)
             .with_help_message("arrow keys choose, Enter takes")
-            .with_render_config(self.look());
+            .with_render_config(look);
         let chosen = block_in_place(|| prompt.raw_prompt()).map_err(stopped)?;
         Ok(chosen.index)
     }
 
     fn text(&mut self, question: &str, default: &str) -> Answer<String> {
-        self.show();
-        let question = printable_line(question);
-        let mut prompt = Text::new(&question).with_render_config(self.look());
+        let Prompt { line, look } = self.prompt(question, FOR_PROMPT);
+        let mut prompt = Text::new(&line).with_render_config(look);
         if !default.is_empty() {
             prompt = prompt.with_default(default);
         }
@@ -90,11 +120,12 @@ impl Asker for AtTerminal {
     }
 
     fn secret(&mut self, question: &str) -> Answer<String> {
-        self.show();
-        let prompt = Password::new(question)
+        let Prompt { line, look } = self.prompt(question, FOR_PROMPT);
+        let prompt = Password::new(&line)
             .without_confirmation()
             .with_display_mode(PasswordDisplayMode::Hidden)
-            .with_render_config(self.look());
+            .with_formatter(&covered)
+            .with_render_config(look);
         block_in_place(|| prompt.prompt()).map_err(stopped)
     }
 
@@ -128,6 +159,14 @@ impl Asker for AtTerminal {
 
     fn is_person(&self) -> bool {
         std::io::stdin().is_terminal()
+    }
+}
+
+/// A secret as it is shown once it is entered.
+fn covered(secret: &str) -> String {
+    match secret.is_empty() {
+        true => "(none)".to_owned(),
+        false => "********".to_owned(),
     }
 }
 

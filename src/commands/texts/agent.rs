@@ -4,7 +4,7 @@ use super::place::open_to;
 use crate::access::NotForYou;
 use crate::domain::AgentId;
 
-/// The agent was chosen for a place that is open.
+/// The agent was chosen for an open place.
 pub(crate) fn switched(label: &str, whose: Whose, this: &str) -> String {
     match whose {
         Whose::Everybodys => {
@@ -27,11 +27,11 @@ pub(crate) fn switched_to_paused(label: &str, id: &AgentId) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
     Everybodys,
-    /// A conversation of one member in a group.
+    /// A conversation of a single member in a group.
     Members,
 }
 
-/// The agent was chosen for a place that was closed.
+/// The agent was chosen for a closed place.
 pub(crate) fn opened(label: &str, whose: Whose, this: &str) -> String {
     match whose {
         Whose::Everybodys => format!(
@@ -47,7 +47,7 @@ pub(crate) fn once(label: &str, stays_closed: Option<&str>) -> String {
     let closed = stays_closed.map_or_else(String::new, |this| {
         format!(" After that, {this} is closed as before.")
     });
-    format!("{label} takes your next message here, and only that one.{closed}")
+    format!("{label} takes the next message here, and only that one.{closed}")
 }
 
 /// A switch for a while opens no place.
@@ -59,7 +59,7 @@ pub(crate) fn already(label: &str) -> String {
     format!("{label} already answers here.")
 }
 
-/// `then` tells who answers after the reset.
+/// `then` names the agent after the reset.
 pub(crate) fn reset(then: &str) -> String {
     format!("The switch is undone. {then}")
 }
@@ -92,12 +92,13 @@ pub(crate) fn reset_would_close(label: &str) -> String {
     )
 }
 
-/// A switch away from an agent that the person could not fetch back. `others` is the id of another
-/// agent, for the ways that give the place back by themselves.
+/// A switch away from an agent that the person could not fetch back, because the agent is closed to
+/// them or to others here. `others` is the id of another agent, for the ways that end by
+/// themselves.
 pub(crate) fn not_yours_to_take(
     label: &str,
     this: &str,
-    closed: &NotForYou,
+    (closed, is_for_reader): (&NotForYou, bool),
     others: &AgentId,
     borrows: Borrows,
 ) -> String {
@@ -109,8 +110,17 @@ pub(crate) fn not_yours_to_take(
     };
     format!(
         "Only an owner or admin can take {this} from {label} for good: {}, so you couldn't give it back. {ways}",
-        open_to(label, closed)
+        closed_to_some(label, closed, is_for_reader)
     )
+}
+
+/// The people of the agent. A reader among them is told that the others here are not.
+fn closed_to_some(label: &str, closed: &NotForYou, is_for_reader: bool) -> String {
+    let people = open_to(label, closed);
+    match is_for_reader {
+        true => format!("{people} and guests write here"),
+        false => people,
+    }
 }
 
 /// The switches left to a person who cannot take a place for good.
@@ -121,10 +131,13 @@ pub(crate) enum Borrows {
 }
 
 /// The pin of another person, to an agent that the reader could not fetch back.
-pub(crate) fn reset_is_not_yours(label: &str, closed: &NotForYou) -> String {
+pub(crate) fn reset_is_not_yours(
+    label: &str,
+    (closed, is_for_reader): (&NotForYou, bool),
+) -> String {
     format!(
         "Only an owner, an admin or the person who made it can undo this switch: {}, so you couldn't bring it back.",
-        open_to(label, closed)
+        closed_to_some(label, closed, is_for_reader)
     )
 }
 
@@ -168,7 +181,7 @@ pub(crate) fn switches(id: &AgentId, label: &str) -> String {
 
 /// Where a lasting switch is not the person's to make.
 pub(crate) fn asks_once(id: &AgentId, label: &str) -> String {
-    format!("`/agent {id} once` has {label} take your next message.")
+    format!("`/agent {id} once` has {label} take the next message here.")
 }
 
 pub(crate) const RESET_BUTTON: &str = "↩ undo the switch";
@@ -213,7 +226,7 @@ pub(crate) fn not_for_you(label: &str, closed: &NotForYou, open: &[String]) -> S
     }
 }
 
-/// In a shared place, where the agent is not for everybody.
+/// In a shared place, for an agent with a limited `who`.
 pub(crate) fn not_for_guests(
     label: &str,
     closed: &NotForYou,
@@ -250,8 +263,10 @@ pub(crate) fn capital(text: &str) -> String {
     })
 }
 
-pub(crate) fn model_here(label: &str, model: &str, source: &str) -> String {
-    format!("{label} uses {model} here ({source}).")
+/// `source`: absent for people who cannot change the setting.
+pub(crate) fn model_here(label: &str, model: &str, source: Option<&str>) -> String {
+    let source = source.map_or_else(String::new, |source| format!(" ({source})"));
+    format!("{label} uses {model} here{source}.")
 }
 
 pub(crate) fn models(label: &str, lines: &[String]) -> String {
@@ -346,9 +361,23 @@ mod tests {
             already(rose),
             reset("☕ Main answers here. ☕ Main is the default agent."),
             reset_to_earlier("🌹 Rose answers here. Alice chose Rose on 16 Nov 2026."),
-            not_yours_to_take(rose, this, &members, &AgentId::main(), Borrows::ForAWhile),
-            not_yours_to_take(rose, this, &named, &AgentId::main(), Borrows::Once),
-            reset_is_not_yours(rose, &members),
+            not_yours_to_take(
+                rose,
+                this,
+                (&members, false),
+                &AgentId::main(),
+                Borrows::ForAWhile,
+            ),
+            not_yours_to_take(
+                rose,
+                this,
+                (&members, true),
+                &AgentId::main(),
+                Borrows::ForAWhile,
+            ),
+            not_yours_to_take(rose, this, (&named, false), &AgentId::main(), Borrows::Once),
+            reset_is_not_yours(rose, (&members, false)),
+            reset_is_not_yours(rose, (&members, true)),
             reset_and_silent(this),
             nothing_switched("☕ Main answers here. ☕ Main is the default agent."),
             may_close(this),
@@ -379,16 +408,17 @@ mod tests {
             no_such_agent("ros", &some(&["`/agent rose`"]), &[]),
             no_such_agent("xyzzy", &[], &some(&["main", "rose"])),
             NO_AGENT_IN_CONFIG.to_owned(),
-            model_here(rose, "`a/b`", "default_model"),
+            model_here(rose, "`a/b`", Some("the default model")),
+            model_here(rose, "`a/b`", None),
             model_here(
                 rose,
                 "the demo model (echoes only)",
-                "no other model is set",
+                Some("no other model is set"),
             ),
             model_chosen(rose, "a/b"),
             model_already(rose, "a/b"),
-            model_reset(rose, "`a/b`", "default_model"),
-            no_model_chosen(rose, "`a/b`", "default_model"),
+            model_reset(rose, "`a/b`", "the default model"),
+            no_model_chosen(rose, "`a/b`", "the default model"),
             model_back("a/b"),
             other_model("a/b"),
             NO_OTHER_MODEL.to_owned(),
@@ -403,14 +433,16 @@ mod tests {
         🌹 Rose has this place from now on, but is paused: messages wait until an owner writes `/agent resume rose`. `/agent reset` undoes the switch.
         🌹 Rose answers here from now on, and this topic is open to everybody in it. `/agent reset` undoes the switch, `/agent close` closes this topic again.
         🌹 Rose answers you in this group from now on. For the others this group stays closed. `/agent reset` undoes the switch, `/agent close` closes this group for you too.
-        🌹 Rose takes your next message here, and only that one.
-        🌹 Rose takes your next message here, and only that one. After that, this topic is closed as before.
+        🌹 Rose takes the next message here, and only that one.
+        🌹 Rose takes the next message here, and only that one. After that, this topic is closed as before.
         🌹 Rose already answers here.
         The switch is undone. ☕ Main answers here. ☕ Main is the default agent.
         That switch is undone, and the one before counts again. 🌹 Rose answers here. Alice chose Rose on 16 Nov 2026. `/agent reset` undoes that one too.
         Only an owner or admin can take this topic from 🌹 Rose for good: 🌹 Rose is for members, so you couldn't give it back. `/agent main once` and `/agent for 2h main` work.
+        Only an owner or admin can take this topic from 🌹 Rose for good: 🌹 Rose is for members and guests write here, so you couldn't give it back. `/agent main once` and `/agent for 2h main` work.
         Only an owner or admin can take this topic from 🌹 Rose for good: 🌹 Rose is only for the people and places named in its `who`, so you couldn't give it back. `/agent main once` works.
         Only an owner, an admin or the person who made it can undo this switch: 🌹 Rose is for members, so you couldn't bring it back.
+        Only an owner, an admin or the person who made it can undo this switch: 🌹 Rose is for members and guests write here, so you couldn't bring it back.
         The switch is undone. No agent is set for this topic, so I'll stay quiet here until an owner or admin writes `/agent`.
         Nothing was switched here. ☕ Main answers here. ☕ Main is the default agent.
         `/agent close` closes this topic.
@@ -425,7 +457,7 @@ mod tests {
         This place is locked; only an owner or admin can change its model.
         `/agent rose` switches to 🌹 Rose; /agents lists everyone.
         `/agent rose` switches to 🌹 Rose.
-        `/agent rose once` has 🌹 Rose take your next message.
+        `/agent rose once` has 🌹 Rose take the next message here.
         ↩ undo the switch
         - 🌹 Rose · demo model (echoes only) ← answers here
         - Night Desk (`night-desk`) · openai/gpt-5.4
@@ -441,12 +473,13 @@ mod tests {
         No agent is called ros. Did you mean `/agent rose`?
         No agent is called xyzzy. You can choose main, rose.
         The config names no agent for this place.
-        🌹 Rose uses `a/b` here (default_model).
+        🌹 Rose uses `a/b` here (the default model).
+        🌹 Rose uses `a/b` here.
         🌹 Rose uses the demo model (echoes only) here (no other model is set).
         🌹 Rose uses `a/b` here from now on. `/model reset` or /new undoes that.
         🌹 Rose already uses `a/b` here.
-        🌹 Rose uses `a/b` here again (default_model).
-        No model was chosen here. 🌹 Rose uses `a/b` (default_model).
+        🌹 Rose uses `a/b` here again (the default model).
+        No model was chosen here. 🌹 Rose uses `a/b` (the default model).
         `/model reset` goes back to `a/b`.
         `/model a/b` switches to that one.
         There is no other model. An owner can add some with `models` under a provider in config.toml.

@@ -1,4 +1,4 @@
-//! Delivery switched off and on: `/deliver`, and the line about it in other answers.
+//! Delivery switched off and on: `/deliver`, and the line about delivery in other answers.
 
 use chrono::TimeZone;
 
@@ -33,7 +33,7 @@ pub(crate) fn is_on(this: &str) -> String {
 
 /// `Delivery is off in this topic: Alice switched it off on 16 Nov 2026. Answers are kept until
 /// /deliver on.`
-pub(crate) fn is_off<Z: TimeZone>(off: &DeliveryOff, this: &str, zone: &Z) -> String
+pub(crate) fn is_off<Z: TimeZone>(off: &DeliveryOff, this: &str, until: &str, zone: &Z) -> String
 where
     Z::Offset: std::fmt::Display,
 {
@@ -42,10 +42,14 @@ where
         .clone()
         .unwrap_or_else(|| format!("`{}`", off.by));
     format!(
-        "Delivery is off in {this}: {who} switched it off on {}. Answers are kept until `/deliver on`.",
+        "Delivery is off in {this}: {who} switched it off on {}. Answers are kept until {until}.",
         day(zone, off.at)
     )
 }
+
+/// For owners and admins, who can do it.
+pub(crate) const UNTIL_SWITCHED: &str = "`/deliver on`";
+pub(crate) const UNTIL_OTHERS_SWITCH: &str = "an owner or admin switches it on";
 
 pub(crate) fn kept(messages: usize) -> String {
     match messages {
@@ -55,7 +59,7 @@ pub(crate) fn kept(messages: usize) -> String {
     }
 }
 
-/// What `/retry` leaves alone.
+/// Messages that `/retry` leaves alone.
 pub(crate) fn stay_kept(messages: usize) -> String {
     match messages {
         1 => "1 message stays kept, because delivery is off in its place; `/deliver on` there sends it.".to_owned(),
@@ -81,7 +85,7 @@ mod tests {
         let utc = FixedOffset::east_opt(0).unwrap();
         let told = [
             off("this topic"),
-            is_off(&off_since, "this topic", &utc),
+            is_off(&off_since, "this topic", UNTIL_SWITCHED, &utc),
             kept(0),
             kept(1),
             kept(2),

@@ -1,5 +1,7 @@
 //! Words of `/doctor`.
 
+use std::cmp::Reverse;
+
 use crate::operations::diagnosis::{Diagnosis, Finding, State};
 
 pub(in crate::commands) const NEEDS_OWNER: &str = "Only owners can ask the doctor.";
@@ -9,11 +11,12 @@ const ALL_WELL: &str = "All is well.";
 const MORE: &str =
     "`parlor doctor` on the machine also asks every model and platform, and repairs with `--fix`.";
 
-/// Findings that want something done, the worst first.
+/// Findings that need an action, the worst first. Notes about things that are open on purpose come
+/// after notes about things that do not work.
 pub(in crate::commands) fn told(diagnosis: &Diagnosis) -> String {
     let mut found: Vec<&Finding> = diagnosis.findings.iter().collect();
     found.retain(|found| found.state > State::Ok);
-    found.sort_by_key(|found| std::cmp::Reverse(found.state));
+    found.sort_by_key(|found| (Reverse(found.state), found.id.starts_with("security")));
     let fine = diagnosis.count(State::Ok);
     if found.is_empty() {
         return format!("{ALL_WELL} {fine} checks are fine.\n{MORE}");
@@ -43,6 +46,7 @@ mod tests {
         let diagnosis = Diagnosis {
             findings: vec![
                 Finding::ok("config", "config.toml is fine, and in use."),
+                Finding::note("security.after-untrusted", "Guests can talk to `main`."),
                 Finding::note("backup", "No backup is in backups/ of the home folder.")
                     .fix("parlor backup"),
                 Finding::bad("telegram", "Telegram is not connected."),
@@ -52,6 +56,7 @@ mod tests {
         insta::assert_snapshot!(told(&diagnosis), @r"
         ❌ Telegram is not connected.
         • No backup is in backups/ of the home folder. → parlor backup
+        • Guests can talk to `main`.
 
         1 checks are fine. `parlor doctor` on the machine also asks every model and platform, and repairs with `--fix`.
         ");

@@ -15,17 +15,19 @@ pub(crate) fn item(entry: &Entry) -> String {
     format!("- {} ({}): {short}{cut}", entry.id, entry.visibility)
 }
 
-pub(crate) fn overview(label: &str, stats: &Stats, newest: &[Entry]) -> String {
+/// `may_forget`: guests may not.
+pub(crate) fn overview(label: &str, stats: &Stats, newest: &[Entry], may_forget: bool) -> String {
     let mut lines = vec![remembered(label, stats)];
     lines.extend(from_files(stats));
     if !newest.is_empty() {
         lines.push("\nThe newest:".to_owned());
         lines.extend(newest.iter().map(item));
     }
-    lines.push(format!("\n{HOW}"));
+    lines.push(format!("\n{}", if may_forget { HOW } else { HOW_TO_ADD }));
     lines.join("\n")
 }
 
+const HOW_TO_ADD: &str = "`/remember Ann likes tea` adds a memory.";
 const HOW: &str =
     "`/remember Ann likes tea` adds a memory, `/forget tea` or `/forget 12` deletes one.";
 
@@ -33,14 +35,22 @@ const HOW: &str =
 fn from_files(stats: &Stats) -> Option<String> {
     let pieces = u64::from(stats.counts.pieces);
     match (pieces, stats.memory_file_bytes) {
-        (0, None) => None,
-        (0, Some(bytes)) => Some(format!("MEMORY.md has {} KiB.", bytes.div_ceil(1024))),
-        (pieces, None) => Some(format!("{} from files.", count(pieces, "note"))),
+        (0, None | Some(0)) => None,
+        (0, Some(bytes)) => Some(format!("MEMORY.md has {}.", size(bytes))),
+        (pieces, None | Some(0)) => Some(format!("{} from files.", count(pieces, "note"))),
         (pieces, Some(bytes)) => Some(format!(
-            "{} from files; MEMORY.md has {} KiB.",
+            "{} from files; MEMORY.md has {}.",
             count(pieces, "note"),
-            bytes.div_ceil(1024)
+            size(bytes)
         )),
+    }
+}
+
+/// `120 bytes`, `5 KiB`.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => count(bytes, "byte"),
+        _ => format!("{} KiB", bytes.div_ceil(1024)),
     }
 }
 
@@ -79,7 +89,7 @@ fn remembered(label: &str, stats: &Stats) -> String {
 }
 
 pub(crate) fn memory_off(label: &str) -> String {
-    format!("{label} has no memory: it is turned off in config.toml.")
+    format!("{label} has no memory: an owner has turned it off.")
 }
 
 pub(crate) fn saved(label: &str, visibility: Visibility) -> String {
@@ -136,10 +146,7 @@ pub(crate) fn skills(label: &str, shared: usize, own: usize, listed: bool) -> St
     let all = u64::try_from(shared + own).unwrap_or(u64::MAX);
     match (shared, own) {
         (0, 0) => format!("{label} has no skills."),
-        _ if listed => format!(
-            "{label} has {}, chosen in config.toml.",
-            count(all, "skill")
-        ),
+        _ if listed => format!("{label} has {}, chosen by an owner.", count(all, "skill")),
         (_, 0) => format!("{label} has {}, shared by all agents.", count(all, "skill")),
         (0, _) => format!("{label} has {} of its own.", count(all, "skill")),
         _ => format!(
@@ -230,9 +237,9 @@ mod tests {
             ..Stats::default()
         };
         let texts = [
-            overview(rose, &files(0, None), &[]),
-            overview(rose, &files(3, Some(5_000)), &[]),
-            overview(rose, &files(1, None), &[]),
+            overview(rose, &files(0, None), &[], false),
+            overview(rose, &files(3, Some(5_000)), &[], true),
+            overview(rose, &files(1, None), &[], true),
             memory_off(rose),
             saved(rose, Visibility::Person),
             saved(rose, Visibility::Place),
@@ -258,7 +265,7 @@ mod tests {
         insta::assert_snapshot!(texts.join("\n"), @"
         🌹 Rose has no memories for you here yet.
 
-        `/remember Ann likes tea` adds a memory, `/forget tea` or `/forget 12` deletes one.
+        `/remember Ann likes tea` adds a memory.
         🌹 Rose has no memories for you here yet.
         3 notes from files; MEMORY.md has 5 KiB.
 
@@ -267,7 +274,7 @@ mod tests {
         1 note from files.
 
         `/remember Ann likes tea` adds a memory, `/forget tea` or `/forget 12` deletes one.
-        🌹 Rose has no memory: it is turned off in config.toml.
+        🌹 Rose has no memory: an owner has turned it off.
         🌹 Rose remembers that, for you alone.
         🌹 Rose remembers that, for this place.
         🌹 Rose remembers that, for everybody who talks to this agent.
@@ -283,7 +290,7 @@ mod tests {
         🌹 Rose has 2 skills: 1 shared, 1 of its own.
         🌹 Rose has 2 skills, shared by all agents.
         🌹 Rose has 2 skills of its own.
-        🌹 Rose has 1 skill, chosen in config.toml.
+        🌹 Rose has 1 skill, chosen by an owner.
 
         - `tea` (own): Makes tea.
 

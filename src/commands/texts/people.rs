@@ -1,6 +1,7 @@
 //! `/people`.
 
-use super::words::{day, grouped, money};
+use super::words::{day, grouped};
+use crate::access::Role;
 use crate::access::grants::Grantor;
 use crate::config::Currency;
 use crate::operations::known_people::{Known, Source};
@@ -60,7 +61,7 @@ fn spent(spent: Spent, currency: &Currency) -> Option<String> {
     }
     let cost = match spent.cost.0 {
         0 => String::new(),
-        _ => format!(", {}", money(spent.cost, currency)),
+        _ => format!(", {}", spent.cost.in_currency(currency)),
     };
     Some(format!("{} tokens{cost}", grouped(spent.tokens)))
 }
@@ -118,6 +119,56 @@ fn granted(by: &Grantor) -> String {
     }
 }
 
+/// A person without the code that let them in.
+pub(crate) fn put_out(left: &Known) -> String {
+    match left.role {
+        Role::Guest => format!(
+            "{} is a guest again. What was said stays; a new code lets the person in again.",
+            left.label()
+        ),
+        role => format!(
+            "The code of {} is taken back, but {} is still {} ({}). {}",
+            left.label(),
+            left.name
+                .as_ref()
+                .or(left.called.as_ref())
+                .map_or("this person", String::as_str),
+            role.with_article(),
+            source(&left.role_from),
+            how_to_end(left)
+        ),
+    }
+}
+
+/// A person who was never let in with a code.
+pub(crate) fn not_let_in(known: &Known) -> String {
+    match known.role {
+        Role::Guest => format!(
+            "{} was not let in with a code; `/pair` lists those who were.",
+            known.label()
+        ),
+        role => format!(
+            "{} was not let in with a code, but is {} ({}). {}",
+            known.label(),
+            role.with_article(),
+            source(&known.role_from),
+            how_to_end(known)
+        ),
+    }
+}
+
+fn how_to_end(known: &Known) -> String {
+    match known.role_from {
+        Source::Granted(_) | Source::Paired(_) | Source::Nowhere => {
+            format!(
+                "An owner's `/people role {} guest` ends that.",
+                known.main()
+            )
+        }
+        Source::Owners(_) | Source::File(_) => "Changing that line ends it.".to_owned(),
+    }
+}
+
 /// A change that was made.
 pub(crate) fn changed(plan: &Plan) -> String {
     match plan {
@@ -169,7 +220,6 @@ pub(crate) fn changed(plan: &Plan) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::Role;
     use crate::config::Money;
     use crate::domain::AgentId;
 
@@ -202,6 +252,7 @@ mod tests {
                 tokens: 1_200,
                 cost: Money(20_000),
             },
+            unpriced_tokens: 0,
         }
     }
 
@@ -216,11 +267,12 @@ mod tests {
             agents: Vec::new(),
             last_seen: None,
             spent: Spent::default(),
+            unpriced_tokens: 0,
         };
         let currency = Currency::default();
         insta::assert_snapshot!(list(&[alice(), bob], &currency), @"
         2 people are known:
-        - alice (`telegram:1`, `discord:1`): member, admin with coding, 1,200 tokens, 0.0200 USD today
+        - alice (`telegram:1`, `discord:1`): member, admin with coding, 1,200 tokens, 0.02 USD today
         - `telegram:2`: guest
         ");
         insta::assert_snapshot!(show(&alice(), &currency), @"
@@ -231,7 +283,7 @@ mod tests {
         - `telegram:1`: line 12 of config.toml
         - `discord:1`: granted by Carol (telegram:3) on 15 Jan 2027
         - last seen: never
-        - today: 1,200 tokens, 0.0200 USD
+        - today: 1,200 tokens, 0.02 USD
         ");
         let changes = [
             changed(&Plan::Role {
@@ -261,6 +313,30 @@ mod tests {
         discord:7 belongs to alice (telegram:1) now: one person with one role, one budget and one memory.
         Everything granted to alice (telegram:1) is taken back. What was said stays. Line 12 of config.toml still counts.
         dan is a member now.
+        ");
+        let guest = Known {
+            role: Role::Guest,
+            role_from: Source::Nowhere,
+            ..alice()
+        };
+        let granted = Known {
+            role: Role::Admin,
+            role_from: alice().agents[0].2.clone(),
+            ..alice()
+        };
+        let written = Known {
+            role: Role::Owner,
+            role_from: Source::Owners(Some(12)),
+            ..alice()
+        };
+        let told = [&guest, &granted, &written].map(|known| (put_out(known), not_let_in(known)));
+        insta::assert_snapshot!(told.map(|(one, other)| format!("{one}\n{other}")).join("\n"), @"
+        alice (telegram:1) is a guest again. What was said stays; a new code lets the person in again.
+        alice (telegram:1) was not let in with a code; `/pair` lists those who were.
+        The code of alice (telegram:1) is taken back, but alice is still an admin (granted by Carol (telegram:3) on 15 Jan 2027). An owner's `/people role telegram:1 guest` ends that.
+        alice (telegram:1) was not let in with a code, but is an admin (granted by Carol (telegram:3) on 15 Jan 2027). An owner's `/people role telegram:1 guest` ends that.
+        The code of alice (telegram:1) is taken back, but alice is still an owner (line 12 of config.toml, owners). Changing that line ends it.
+        alice (telegram:1) was not let in with a code, but is an owner (line 12 of config.toml, owners). Changing that line ends it.
         ");
     }
 }

@@ -1,14 +1,15 @@
-//! Who answers in a place, or why nobody: `/whoami`, `/agent`, `/agents`, `/status` and
-//! `parlor route explain`.
+//! The agent that answers in a place, or the reason for silence: `/whoami`, `/agent`, `/agents`,
+//! `/status` and `parlor route explain`.
 
 use chrono::TimeZone;
 
 use super::deliver;
-use super::words::{day, since, time};
-use crate::access::{NotForYou, Role};
-use crate::answering::{Answer, Faltering, Silence, TroubleKind};
+use super::words::{clock, count, day, since, time};
+use crate::access::people::AtTheDoor;
+use crate::access::{NOT_ADDRESSED_TOLD, NotForYou, Role};
+use crate::answering::{Answer, Faltering, Obstacle, Silence, TroubleKind};
 use crate::clock::now_ms;
-use crate::domain::{AgentId, PersonId, SessionKey};
+use crate::domain::{AgentId, PersonId, Platform, SessionKey};
 use crate::routing::{Pin, Rule};
 use crate::turn::budget::{Limit, Over, Whose};
 
@@ -28,17 +29,25 @@ pub(crate) struct Wording<'a> {
 /// The reader of the text.
 pub(crate) enum Reader<'a> {
     /// The person that the text is about, in the place itself.
-    Person { id: &'a PersonId, may_open: MayOpen },
+    Person {
+        id: &'a PersonId,
+        may_open: MayOpen,
+        /// Only owners change config.toml, with `/bind` or by hand.
+        is_owner: bool,
+    },
     /// The operator, who asks about a person or about guests.
-    Operator { about: &'a str },
+    Operator {
+        about: &'a str,
+        place: &'a SessionKey,
+    },
 }
 
-/// What the reader can do about a closed place.
+/// The reader's right to open a closed place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MayOpen {
     No,
     Yes,
-    /// The conversation of one member in a group.
+    /// The conversation of a single member in a group.
     ForSelf,
 }
 
@@ -46,7 +55,7 @@ impl Wording<'_> {
     fn whom(&self) -> &str {
         match self.reader {
             Reader::Person { .. } => "you",
-            Reader::Operator { about } => about,
+            Reader::Operator { about, .. } => about,
         }
     }
 
@@ -54,6 +63,20 @@ impl Wording<'_> {
         match self.reader {
             Reader::Person { .. } => "have",
             Reader::Operator { .. } => "has",
+        }
+    }
+
+    fn were(&self) -> &'static str {
+        match self.reader {
+            Reader::Person { .. } => "were",
+            Reader::Operator { .. } => "was",
+        }
+    }
+
+    fn they(&self) -> &'static str {
+        match self.reader {
+            Reader::Person { .. } => "You",
+            Reader::Operator { .. } => "They",
         }
     }
 
@@ -77,7 +100,7 @@ impl Wording<'_> {
     }
 }
 
-/// Who answers, or why nobody: one or two sentences.
+/// The agent that answers, or the reason for silence, in one or two sentences.
 pub(crate) fn tell<Z: TimeZone>(answer: &Answer, wording: &Wording<'_>, zone: &Z) -> String
 where
     Z::Offset: std::fmt::Display,
@@ -85,12 +108,18 @@ where
     match &answer.silence {
         None => {
             let off = answer.resolved.delivery_off.as_ref();
-            let off = off.map(|off| deliver::is_off(off, &wording.this, zone));
+            let until = match wording.is_told_causes() {
+                true => deliver::UNTIL_SWITCHED,
+                false => deliver::UNTIL_OTHERS_SWITCH,
+            };
+            let off = off.map(|off| deliver::is_off(off, &wording.this, until, zone));
             let told = [
                 answers(answer, wording, zone),
                 because(answer, wording, zone),
             ];
-            told.into_iter().chain(off).collect::<Vec<_>>().join(" ")
+            let besides = besides(answer, wording, zone);
+            let told = told.into_iter().chain(besides).chain(off);
+            told.collect::<Vec<_>>().join(" ")
         }
         Some(silence) => nobody(silence, answer.agent(), wording, zone),
     }
@@ -107,13 +136,143 @@ where
         ""
     };
     let (label, here) = (wording.label(answer.agent()), &wording.here);
-    let falters = answer.faltering.as_ref();
-    let but = falters.map_or_else(String::new, |falters| but(falters, wording, zone));
+    let but = match (answer.obstacles.first(), &answer.faltering) {
+        (Some(obstacle), _) => format!(", but {}", in_the_way(obstacle, wording, zone)),
+        (None, Some(falters)) => but(falters, wording, zone),
+        (None, None) => String::new(),
+    };
     format!("{label} answers {here}{when}{but}.")
 }
 
+/// The other obstacles to an answer, a sentence for each.
+fn besides<Z: TimeZone>(answer: &Answer, wording: &Wording<'_>, zone: &Z) -> Vec<String>
+where
+    Z::Offset: std::fmt::Display,
+{
+    let [_, others @ ..] = answer.obstacles.as_slice() else {
+        return Vec::new();
+    };
+    if !wording.is_told_causes() {
+        return Vec::new();
+    }
+    let others = others.iter();
+    let others = others.map(|other| format!("Besides, {}.", in_the_way(other, wording, zone)));
+    let mut told: Vec<String> = others.collect();
+    if let Some(falters) = &answer.faltering {
+        let model = but(falters, wording, zone);
+        told.extend(
+            model
+                .strip_prefix(", but ")
+                .map(|model| format!("Besides, {model}.")),
+        );
+    }
+    told
+}
+
+/// Follows `but`: `the topic is closed`.
+fn in_the_way<Z: TimeZone>(obstacle: &Obstacle, wording: &Wording<'_>, zone: &Z) -> String
+where
+    Z::Offset: std::fmt::Display,
+{
+    let now = now_ms();
+    let is_own = matches!(obstacle, Obstacle::TooFast { .. });
+    if !wording.is_told_causes() && !is_own {
+        return match obstacle {
+            Obstacle::PrivacyMode => "only when mentioned or replied to".to_owned(),
+            _ => "not every answer arrives here right now".to_owned(),
+        };
+    }
+    match obstacle {
+        Obstacle::NoGateway => "no gateway runs right now (`parlor run` starts it)".to_owned(),
+        Obstacle::Frozen { pid } => format!(
+            "the gateway (process {pid}) does not respond right now: it may be starting, suspended or stuck (`kill -CONT {pid}` wakes a suspended one; `parlor run` after ending a stuck one loses nothing)"
+        ),
+        Obstacle::NotStored { reason } => format!(
+            "the gateway cannot store messages right now, so it takes none in: {reason}"
+        ),
+        Obstacle::Disconnected {
+            platform,
+            since: at,
+            reason,
+        } => {
+            let platform = on(Some(*platform));
+            let state = match at {
+                Some(at) => format!("{platform} has not been connected since {}", since(zone, *at, now)),
+                None => format!("{platform} is not connected"),
+            };
+            reason.as_ref().map_or(state.clone(), |reason| format!("{state}: {reason}"))
+        }
+        Obstacle::Barred { reason, since: at } => {
+            format!("nothing can be written there since {}: {reason}", since(zone, *at, now))
+        }
+        Obstacle::TooFast { until } => {
+            let whose = match wording.reader {
+                Reader::Person { .. } => "your messages".to_owned(),
+                Reader::Operator { about, .. } => format!("messages of {about}"),
+            };
+            let until = clock(zone, *until);
+            format!("{whose} are dropped until {until}: too many came in a minute")
+        }
+        Obstacle::AskedToWait { .. }
+        | Obstacle::NotSent { .. }
+        | Obstacle::Undelivered { .. } => not_arrived(obstacle, zone).unwrap_or_default(),
+        Obstacle::PrivacyMode => {
+            "Telegram shows the bot only mentions, replies and commands: its privacy mode is on (`/setprivacy` at @BotFather)".to_owned()
+        }
+    }
+}
+
+/// Answers that have not arrived, and why. None for other obstacles.
+pub(crate) fn not_arrived<Z: TimeZone>(obstacle: &Obstacle, zone: &Z) -> Option<String>
+where
+    Z::Offset: std::fmt::Display,
+{
+    Some(match obstacle {
+        Obstacle::AskedToWait {
+            platform,
+            until,
+            waiting,
+        } => format!(
+            "{} to be sent: {} asked for a pause until {}",
+            waits(*waiting),
+            on(*platform),
+            clock(zone, *until)
+        ),
+        Obstacle::NotSent { waiting, reason } => {
+            format!("{} to be sent: {reason}", waits(*waiting))
+        }
+        Obstacle::Undelivered { count, reason } => format!(
+            "{} could not be delivered: {reason} (an owner's `/retry` there or `parlor failed retry` sends {} again)",
+            answers_of(*count),
+            if *count == 1 { "it" } else { "them" }
+        ),
+        _ => return None,
+    })
+}
+
+/// `2 answers wait`.
+fn waits(number: i64) -> String {
+    match number {
+        1 => "1 answer waits".to_owned(),
+        number => format!("{} wait", answers_of(number)),
+    }
+}
+
+fn answers_of(number: i64) -> String {
+    count(u64::try_from(number).unwrap_or(0), "answer")
+}
+
+/// The name of a platform in a sentence.
+pub(crate) fn on(platform: Option<Platform>) -> &'static str {
+    match platform {
+        Some(Platform::Telegram) => "Telegram",
+        Some(Platform::Discord) => "Discord",
+        Some(Platform::Web | Platform::Local) | None => "the platform",
+    }
+}
+
 /// `, but its model openai/gpt-5.4 has refused since 14:05 UTC+1: the API key was rejected`. A
-/// fallback that answers is of interest only to people who can mend the model.
+/// working fallback is of interest only to people who can mend the model.
 fn but<Z: TimeZone>(falters: &Faltering, wording: &Wording<'_>, zone: &Z) -> String
 where
     Z::Offset: std::fmt::Display,
@@ -126,6 +285,9 @@ where
     if !wording.is_told_causes() {
         return match instead {
             Some(_) => String::new(),
+            None if trouble.kind == TroubleKind::Failed => {
+                ", but its model didn't work when last asked".to_owned()
+            }
             None => ", but its model isn't working right now".to_owned(),
         };
     }
@@ -134,11 +296,13 @@ where
         None => ", but".to_owned(),
     };
     let state = match trouble.kind {
-        TroubleKind::Refuses => "has refused",
-        TroubleKind::OutOfReach => "has been out of reach",
+        TroubleKind::Refuses => "has refused since",
+        TroubleKind::OutOfReach => "has been out of reach since",
+        TroubleKind::NoKey => "has been unusable since",
+        TroubleKind::Failed => "failed when last asked, at",
     };
     let (since, cause) = (since(zone, trouble.since, now_ms()), &trouble.cause);
-    format!("{joint} its model `{model}` {state} since {since}: {cause}")
+    format!("{joint} its model `{model}` {state} {since}: {cause}")
 }
 
 /// `Alice chose Rose on 16 Nov 2026.`
@@ -150,6 +314,9 @@ where
     match (&answer.resolved.route.rule, &answer.resolved.pin) {
         (Rule::Pin { .. }, Some(pin)) => chosen(pin, &name, wording, zone),
         (Rule::Pin { set_by, .. }, None) => format!("{set_by} chose {name}."),
+        (Rule::Binding { .. }, _) if !wording.is_told_causes() => {
+            format!("An owner gave {} to {name}.", wording.this)
+        }
         (Rule::Binding { kind, line, .. }, _) if kind.starts_with("exact") => {
             format!(
                 "Line {line} of config.toml gives {} to {name}.",
@@ -180,7 +347,23 @@ where
             time(zone, until),
             day(zone, until)
         ),
-        (false, None) => format!("{who} chose {name} on {}.", day(zone, pin.set_at)),
+        (false, None) => {
+            let when = moment(zone, pin.set_at, now_ms());
+            format!("{who} chose {name} {when}.")
+        }
+    }
+}
+
+/// `just now`, `at 14:05 UTC+1`, before today `on 16 Nov 2026`.
+fn moment<Z: TimeZone>(zone: &Z, at: i64, now: i64) -> String
+where
+    Z::Offset: std::fmt::Display,
+{
+    const JUST_NOW_MS: i64 = 2 * 60 * 1000;
+    match (now - at, day(zone, at)) {
+        (ago, _) if (0..JUST_NOW_MS).contains(&ago) => "just now".to_owned(),
+        (_, day) if day == self::day(zone, now) => format!("at {}", time(zone, at)),
+        (_, day) => format!("on {day}"),
     }
 }
 
@@ -197,19 +380,38 @@ where
     let (label, name) = (wording.label(agent), wording.name(agent));
     match silence {
         Silence::PlaceClosed => format!(
-            "Nobody answers {here}: {} (groups = \"bound\"). {}",
-            place_closed(this).replace("/agent", "`/agent`"),
-            how_to_open(wording)
+            "Nobody answers {here}: {}. {}",
+            why_closed(this, wording),
+            how_to_open(wording, agent)
         ),
-        Silence::NotLetIn => format!(
+        Silence::NotLetIn(Some(AtTheDoor::TurnedAway { by, until })) => {
+            let by = by
+                .as_ref()
+                .map_or_else(String::new, |by| format!(" by {by}"));
+            let (until, day) = (time(zone, *until), day(zone, *until));
+            let (were, they) = (wording.were(), wording.they());
+            let now = match wording.reader {
+                Reader::Person { .. } => "",
+                Reader::Operator { .. } => {
+                    " `parlor people role PERSON member` lets them in at once."
+                }
+            };
+            format!(
+                "Nobody answers {whom} {here}: the bot is private, and {whom} {were} turned away{by}. {they} get no reply until {until}, {day}, and can ask again then.{now}"
+            )
+        }
+        Silence::NotLetIn(door) => format!(
             "Nobody answers {whom} {here}: the bot is private, and {whom} {} not been let in yet. {}",
             wording.has(),
-            how_to_let_in(wording)
+            how_to_let_in(wording, door.as_ref(), zone)
+        ),
+        Silence::PrivateChatsClosed if !wording.is_told_causes() => format!(
+            "Nobody answers {whom} {here}: private chats are closed to guests. Ask an owner if you need one."
         ),
         Silence::PrivateChatsClosed => format!(
             "Nobody answers {whom} {here}: private chats are closed to guests (dms = \"closed\")."
         ),
-        Silence::NotAddressed => format!("Nobody answers {here}: {NOT_ADDRESSED}."),
+        Silence::NotAddressed => format!("Nobody answers {here}: {NOT_ADDRESSED_TOLD}."),
         Silence::NotForYou(closed) => {
             format!(
                 "{label} answers {here}, but not {whom}: {}.",
@@ -217,9 +419,9 @@ where
             )
         }
         Silence::Paused(pause) => format!(
-            "{label} answers {here}, but is paused by {} since {}. Messages are kept until an owner resumes it.",
+            "{label} answers {here}, but {} paused it {}. Messages are kept until an owner resumes it.",
             pause.who(),
-            day(zone, pause.at)
+            moment(zone, pause.at, now_ms())
         ),
         Silence::OverBudget(over) => {
             let nobody = match (over.whose, &wording.reader) {
@@ -235,31 +437,66 @@ where
     }
 }
 
+/// The setting is of use only to people who can change it.
+fn why_closed(this: &str, wording: &Wording<'_>) -> String {
+    match wording.is_told_causes() {
+        true => format!(
+            "{} (groups = \"bound\")",
+            place_closed(this).replace("/agent", "`/agent`")
+        ),
+        false => format!("{this} is not open yet"),
+    }
+}
+
 /// Why a place is silent, here and in the log.
 pub(crate) fn place_closed(this: &str) -> String {
     format!("no binding or /agent opens {this}")
 }
 
-/// Why a message in a group is left alone, here and in the log.
-pub(crate) const NOT_ADDRESSED: &str = "the message neither mentions the bot nor replies to it";
-
-fn how_to_let_in(wording: &Wording<'_>) -> &'static str {
-    match wording.reader {
-        Reader::Person { .. } => "An owner can let you in.",
-        Reader::Operator { .. } => "A first message gets a code for `parlor pair CODE`.",
+fn how_to_let_in<Z: TimeZone>(wording: &Wording<'_>, door: Option<&AtTheDoor>, zone: &Z) -> String
+where
+    Z::Offset: std::fmt::Display,
+{
+    match (&wording.reader, door) {
+        (Reader::Person { .. }, _) => "An owner can let you in.".to_owned(),
+        (Reader::Operator { .. }, Some(AtTheDoor::Waits { code, until })) => format!(
+            "Their code is {code}, until {}: `parlor pair {code}` lets them in.",
+            time(zone, *until)
+        ),
+        (Reader::Operator { .. }, _) => {
+            "A first message gets a code for `parlor pair CODE`.".to_owned()
+        }
     }
 }
 
-fn how_to_open(wording: &Wording<'_>) -> &'static str {
-    let may_open = match wording.reader {
-        Reader::Person { may_open, .. } => may_open,
-        Reader::Operator { .. } => return "An owner can write `/agent NAME` there.",
+/// `agent` would answer, were the place open.
+fn how_to_open(wording: &Wording<'_>, agent: &AgentId) -> String {
+    let (may_open, is_owner) = match wording.reader {
+        Reader::Person {
+            may_open, is_owner, ..
+        } => (may_open, is_owner),
+        Reader::Operator { place, .. } => {
+            return format!(
+                "`parlor pin {place} {agent}` opens it, and so does `/bind {agent}`, written there by an owner."
+            );
+        }
     };
-    match may_open {
-        MayOpen::No => "An owner can open it with `/agent`.",
-        MayOpen::Yes => "`/agent` with an agent's name opens it.",
-        MayOpen::ForSelf => "`/agent` with an agent's name opens it for you alone.",
-    }
+    let how = match may_open {
+        MayOpen::No => "An owner can open it with `/bind`.",
+        MayOpen::Yes if !is_owner => {
+            "`/agent` with an agent's name opens it; an owner can open it for good with `/bind`."
+        }
+        MayOpen::ForSelf if !is_owner => {
+            "`/agent` with an agent's name opens it for you alone; an owner can open it for everybody with `/bind`."
+        }
+        MayOpen::Yes => {
+            "`/agent` with an agent's name opens it; `/bind` with one opens it for good."
+        }
+        MayOpen::ForSelf => {
+            "`/agent` with an agent's name opens it for you alone; `/bind` with one opens it for everybody."
+        }
+    };
+    how.to_owned()
 }
 
 /// `🌹 Rose is for members`.
@@ -337,7 +574,7 @@ pub(crate) fn to_paste(
         format!("\nFor {meaning}, write `{key}`.")
     });
     format!(
-        "{why}, add this to config.toml:\n```toml\n[[bindings]]\nmatch = \"{key}\"\nagent = \"{agent}\"\n```{other}"
+        "{why}, write `/bind {agent}`, or add this to config.toml:\n```toml\n[[bindings]]\nmatch = \"{key}\"\nagent = \"{agent}\"\n```{other}"
     )
 }
 
@@ -380,7 +617,12 @@ mod tests {
             verdict: Verdict::Admit,
             silence,
             faltering: None,
+            obstacles: Vec::new(),
         }
+    }
+
+    fn behind(obstacles: Vec<Obstacle>) -> Answer {
+        answer(Rule::Default, None, None).behind(obstacles)
     }
 
     fn falters(kind: TroubleKind, cause: &str, instead: Option<&str>) -> Answer {
@@ -465,9 +707,47 @@ mod tests {
                 Some("ollama/llama"),
             ),
         ];
+        let at = 1_794_000_000_000;
+        all.extend([
+            behind(vec![Obstacle::NoGateway]),
+            behind(vec![Obstacle::Disconnected {
+                platform: Platform::Telegram,
+                since: Some(at),
+                reason: Some("another program uses this bot token".into()),
+            }]),
+            behind(vec![
+                Obstacle::Undelivered {
+                    count: 2,
+                    reason: "I was removed from the group. Add me again".into(),
+                },
+                Obstacle::Barred {
+                    reason: "I was removed from the group. Add me again".into(),
+                    since: at,
+                },
+            ]),
+            behind(vec![Obstacle::TooFast { until: at }]),
+            behind(vec![Obstacle::AskedToWait {
+                platform: Some(Platform::Telegram),
+                until: at,
+                waiting: 2,
+            }]),
+            behind(vec![Obstacle::NotSent {
+                waiting: 1,
+                reason: "no answer from Telegram".into(),
+            }]),
+            behind(vec![Obstacle::PrivacyMode]),
+        ]);
         let silences = [
             Silence::PlaceClosed,
-            Silence::NotLetIn,
+            Silence::NotLetIn(None),
+            Silence::NotLetIn(Some(AtTheDoor::Waits {
+                code: "HHM9LW2A".into(),
+                until: at,
+            })),
+            Silence::NotLetIn(Some(AtTheDoor::TurnedAway {
+                by: Some("Alice".into()),
+                until: at,
+            })),
             Silence::PrivateChatsClosed,
             Silence::NotAddressed,
             closed(Some(Role::Member)),
@@ -495,21 +775,30 @@ mod tests {
         insta::assert_snapshot!(told(&Wording {
             here: "here".into(),
             this: "this topic".into(),
-            reader: Reader::Person { id: &id, may_open: MayOpen::No },
+            reader: Reader::Person { id: &id, may_open: MayOpen::No, is_owner: false },
             label: &label,
             name: &|_: &AgentId| "Rose".to_owned(),
         }), @r#"
         🌹 Rose answers here. Alice chose Rose on 6 Nov 2026.
         🌹 Rose answers here. `telegram:111` chose Rose on 6 Nov 2026.
         🌹 Rose answers here. Alice chose Rose for the next message.
-        🌹 Rose answers here. Line 52 of config.toml gives this topic to Rose.
-        🌹 Rose answers here when mentioned or replied to. Line 52 of config.toml gives `telegram:group:-1001` to Rose.
+        🌹 Rose answers here. An owner gave this topic to Rose.
+        🌹 Rose answers here when mentioned or replied to. An owner gave this topic to Rose.
         🌹 Rose answers here. Rose is the default agent.
         🌹 Rose answers here, but its model isn't working right now. Rose is the default agent.
         🌹 Rose answers here. Rose is the default agent.
-        Nobody answers here: no binding or `/agent` opens this topic (groups = "bound"). An owner can open it with `/agent`.
+        🌹 Rose answers here, but not every answer arrives here right now. Rose is the default agent.
+        🌹 Rose answers here, but not every answer arrives here right now. Rose is the default agent.
+        🌹 Rose answers here, but not every answer arrives here right now. Rose is the default agent.
+        🌹 Rose answers here, but your messages are dropped until 22:20:00 UTC+1: too many came in a minute. Rose is the default agent.
+        🌹 Rose answers here, but not every answer arrives here right now. Rose is the default agent.
+        🌹 Rose answers here, but not every answer arrives here right now. Rose is the default agent.
+        🌹 Rose answers here, but only when mentioned or replied to. Rose is the default agent.
+        Nobody answers here: this topic is not open yet. An owner can open it with `/bind`.
         Nobody answers you here: the bot is private, and you have not been let in yet. An owner can let you in.
-        Nobody answers you here: private chats are closed to guests (dms = "closed").
+        Nobody answers you here: the bot is private, and you have not been let in yet. An owner can let you in.
+        Nobody answers you here: the bot is private, and you were turned away by Alice. You get no reply until 22:20 UTC+1, 6 Nov 2026, and can ask again then.
+        Nobody answers you here: private chats are closed to guests. Ask an owner if you need one.
         Nobody answers here: the message neither mentions the bot nor replies to it.
         🌹 Rose answers here, but not you: Rose is for members.
         🌹 Rose answers here, but not you: Rose is only for the people and places named in its `who`.
@@ -525,7 +814,10 @@ mod tests {
         insta::assert_snapshot!(told(&Wording {
             here: "in Writing (telegram:topic:-1001:101)".into(),
             this: "this topic".into(),
-            reader: Reader::Operator { about: "Bob" },
+            reader: Reader::Operator {
+                about: "Bob",
+                place: &"telegram:topic:-1001:101".parse().unwrap(),
+            },
             label: &label,
             name: &|_: &AgentId| "Rose".to_owned(),
         }), @r#"
@@ -537,8 +829,17 @@ mod tests {
         🌹 Rose answers in Writing (telegram:topic:-1001:101). Rose is the default agent.
         🌹 Rose answers in Writing (telegram:topic:-1001:101), but its model `openai/gpt-5.4` has refused since 6 Nov 2026, 22:20 UTC+1: the API key for `openai` was rejected (401). Rose is the default agent.
         🌹 Rose answers in Writing (telegram:topic:-1001:101) with `ollama/llama` for now, because its model `openai/gpt-5.4` has been out of reach since 6 Nov 2026, 22:20 UTC+1: could not connect to HOST, the connection was refused. Rose is the default agent.
-        Nobody answers in Writing (telegram:topic:-1001:101): no binding or `/agent` opens this topic (groups = "bound"). An owner can write `/agent NAME` there.
+        🌹 Rose answers in Writing (telegram:topic:-1001:101), but no gateway runs right now (`parlor run` starts it). Rose is the default agent.
+        🌹 Rose answers in Writing (telegram:topic:-1001:101), but Telegram has not been connected since 6 Nov 2026, 22:20 UTC+1: another program uses this bot token. Rose is the default agent.
+        🌹 Rose answers in Writing (telegram:topic:-1001:101), but nothing can be written there since 6 Nov 2026, 22:20 UTC+1: I was removed from the group. Add me again. Rose is the default agent. Besides, 2 answers could not be delivered: I was removed from the group. Add me again (an owner's `/retry` there or `parlor failed retry` sends them again).
+        🌹 Rose answers in Writing (telegram:topic:-1001:101), but messages of Bob are dropped until 22:20:00 UTC+1: too many came in a minute. Rose is the default agent.
+        🌹 Rose answers in Writing (telegram:topic:-1001:101), but 2 answers wait to be sent: Telegram asked for a pause until 22:20:00 UTC+1. Rose is the default agent.
+        🌹 Rose answers in Writing (telegram:topic:-1001:101), but 1 answer waits to be sent: no answer from Telegram. Rose is the default agent.
+        🌹 Rose answers in Writing (telegram:topic:-1001:101), but Telegram shows the bot only mentions, replies and commands: its privacy mode is on (`/setprivacy` at @BotFather). Rose is the default agent.
+        Nobody answers in Writing (telegram:topic:-1001:101): no binding or `/agent` opens this topic (groups = "bound"). `parlor pin telegram:topic:-1001:101 rose` opens it, and so does `/bind rose`, written there by an owner.
         Nobody answers Bob in Writing (telegram:topic:-1001:101): the bot is private, and Bob has not been let in yet. A first message gets a code for `parlor pair CODE`.
+        Nobody answers Bob in Writing (telegram:topic:-1001:101): the bot is private, and Bob has not been let in yet. Their code is HHM9LW2A, until 22:20 UTC+1: `parlor pair HHM9LW2A` lets them in.
+        Nobody answers Bob in Writing (telegram:topic:-1001:101): the bot is private, and Bob was turned away by Alice. They get no reply until 22:20 UTC+1, 6 Nov 2026, and can ask again then. `parlor people role PERSON member` lets them in at once.
         Nobody answers Bob in Writing (telegram:topic:-1001:101): private chats are closed to guests (dms = "closed").
         Nobody answers in Writing (telegram:topic:-1001:101): the message neither mentions the bot nor replies to it.
         🌹 Rose answers in Writing (telegram:topic:-1001:101), but not Bob: Rose is for members.
@@ -581,7 +882,7 @@ mod tests {
 
         Line 52 of config.toml gives this topic to 🌹 Rose.
 
-        To keep 🌹 Rose here for good, add this to config.toml:
+        To keep 🌹 Rose here for good, write `/bind rose`, or add this to config.toml:
         ```toml
         [[bindings]]
         match = "telegram:topic:-1001:101"

@@ -1,11 +1,10 @@
-//! `/agent pause` and its like, `/agent why`, `/bind`, `/unbind`, `/audit`, and agents for a while.
+//! `/agent pause` and its like, `/agent why`, `/bind`, `/unbind`, and agents for a while.
 
-use chrono::TimeZone;
+use chrono::Local;
 
-use super::words::{count, day, duration_of, time};
+use super::words::{count, duration_of, time};
 use crate::domain::{AgentId, SessionKey};
-use crate::records::audit::Entry;
-use crate::tenants::health::{Health, State};
+use crate::tenants::health::{Health, LastError, State};
 
 pub(crate) const OWNERS_ONLY: &str = "Only owners can pause, resume, restart or clear an agent.";
 
@@ -96,7 +95,8 @@ pub(crate) fn why(told: &str, walk: &str) -> String {
 
 pub(crate) const BIND: &str =
     "To whom? Write the agent's name, such as `/bind rose`; /unbind takes the binding out again.";
-pub(crate) const BIND_NEEDS_OWNER: &str = "Only owners can change config.toml.";
+pub(crate) const BIND_NEEDS_OWNER: &str =
+    "Only owners can give a place to an agent for good, or take it back. Ask one of them.";
 
 pub(crate) fn bound(
     label: &str,
@@ -114,10 +114,16 @@ pub(crate) fn bound_already(label: &str, this: &str) -> String {
     format!("config.toml gives {this} to {label} already.")
 }
 
-pub(crate) fn unbound(label: &str, this: &str, line: usize) -> String {
+/// `then` names the agent that answers now.
+pub(crate) fn unbound(label: &str, this: &str, line: usize, then: &str) -> String {
     format!(
-        "The binding of {this} to {label} is taken out of config.toml, where it stood from line {line} on. `/agent` tells who answers now."
+        "The binding of {this} to {label} is taken out of config.toml, where it stood from line {line} on. {then}"
     )
+}
+
+/// For a group in which each member has a conversation of their own.
+pub(crate) fn closed_for_others(this: &str) -> String {
+    format!("For the others {this} is closed now; `/bind` with an agent's name opens it.")
 }
 
 pub(crate) fn not_bound(this: &str, place: &SessionKey) -> String {
@@ -125,6 +131,12 @@ pub(crate) fn not_bound(this: &str, place: &SessionKey) -> String {
         "config.toml has no binding for exactly {this} (`{place}`). `/agent why` shows the rules that count."
     )
 }
+
+/// The file had a problem before the change. For places where others read along.
+pub(crate) const BROKEN_BEFORE: &str =
+    "config.toml has a problem, so nothing was changed. /reload in a private chat shows it.";
+/// The change is written, but the gateway could not take it in. For places where others read along.
+pub(crate) const BROKEN_SINCE: &str = "config.toml is changed, but has a problem, so the running config stays as it was. /reload in a private chat shows it.";
 
 pub(crate) fn not_written(problem: &str) -> String {
     format!("config.toml was not changed:\n```\n{problem}\n```")
@@ -135,68 +147,6 @@ pub(crate) fn not_taken_in(problem: &str) -> String {
         "config.toml is changed, but the running config stays as it was:\n```\n{}\n```",
         problem.trim_end()
     )
-}
-
-pub(crate) const AUDIT_NEEDS_ADMIN: &str = "Only an owner or admin can read the audit.";
-pub(crate) const AUDIT: &str =
-    "Write `/audit` for the last 20 changes, or a number up to 100, such as `/audit 40`.";
-pub(crate) const OLDER: &str = "Older";
-
-/// The newest first. `is_here`: only this place's.
-pub(crate) fn audit<Z: TimeZone>(entries: &[Entry], is_here: bool, zone: &Z) -> String
-where
-    Z::Offset: std::fmt::Display,
-{
-    if entries.is_empty() {
-        return match is_here {
-            true => "No changes of this place. In a private chat, /audit shows all places.",
-            false => "No changes.",
-        }
-        .to_owned();
-    }
-    let lines: Vec<String> = entries
-        .iter()
-        .map(|entry| format!("- {}", line(entry, is_here, zone)))
-        .collect();
-    lines.join("\n")
-}
-
-fn line<Z: TimeZone>(entry: &Entry, is_here: bool, zone: &Z) -> String
-where
-    Z::Offset: std::fmt::Display,
-{
-    let when = format!("{}, {}", day(zone, entry.at), time(zone, entry.at));
-    let place = entry.place.as_ref().filter(|_| !is_here);
-    let place = place.map_or_else(String::new, |place| format!(" in `{place}`"));
-    format!("{when}: {} {}{place}", who(entry), what(entry))
-}
-
-/// The person's name, or what else made the change.
-pub(crate) fn who(entry: &Entry) -> String {
-    match (entry.actor.as_str(), &entry.name) {
-        ("cli", Some(login)) => format!("{login} at the command line"),
-        ("cli", None) => "the command line".to_owned(),
-        ("config", _) => "config.toml".to_owned(),
-        ("gateway", _) => "the gateway".to_owned(),
-        (_, Some(name)) if !name.is_empty() => name.clone(),
-        (id, _) => format!("`{id}`"),
-    }
-}
-
-/// `switch: main → rose`.
-pub(crate) fn what(entry: &Entry) -> String {
-    let about = [&entry.agent, &entry.subject]
-        .into_iter()
-        .flatten()
-        .map(|about| format!(" {about}"))
-        .collect::<String>();
-    let values = match (entry.before.as_deref(), entry.after.as_deref()) {
-        (Some(before), Some(after)) => format!(": {before} → {after}"),
-        (None, Some("")) | (None, None) => String::new(),
-        (None, Some(after)) => format!(": {after}"),
-        (Some(before), None) => format!(": {before}"),
-    };
-    format!("{}{about}{values}", entry.action)
 }
 
 /// The state of an agent in a line: `🌹 Rose: paused by Alice; 2 messages wait.`
@@ -212,7 +162,21 @@ pub(crate) fn health(label: &str, health: &Health) -> String {
             count(health.turns_of_day, "turn")
         );
     }
+    if let Some(error) = passed_error(health) {
+        told += &format!("; last error {}: {}", time(&Local, error.at), error.reason);
+    }
     told
+}
+
+/// The error of the last turn, where the next turn may well be answered.
+fn passed_error(health: &Health) -> Option<&LastError> {
+    let is_well = matches!(health.state, State::Ready | State::Busy);
+    let is_last = |error: &&LastError| health.last_success.is_none_or(|at| at < error.at);
+    let is_new = health.failed_of_day > 0;
+    health
+        .last_error
+        .as_ref()
+        .filter(|error| is_well && is_new && is_last(error))
 }
 
 pub(crate) fn state(state: &State) -> String {
@@ -226,52 +190,12 @@ pub(crate) fn state(state: &State) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chrono::FixedOffset;
-
     use super::*;
-
-    fn entry(actor: &str, name: Option<&str>, action: &str) -> Entry {
-        Entry {
-            id: 1,
-            at: 1_794_000_000_000,
-            actor: actor.to_owned(),
-            name: name.map(str::to_owned),
-            place: None,
-            agent: None,
-            action: action.to_owned(),
-            subject: None,
-            before: None,
-            after: None,
-        }
-    }
 
     #[test]
     fn texts() {
         let rose = AgentId::parse("rose").unwrap();
         let topic: SessionKey = "telegram:topic:-1001:5".parse().unwrap();
-        let zone = FixedOffset::east_opt(3600).unwrap();
-        let switch = Entry {
-            place: Some(topic.to_string()),
-            before: Some("main".into()),
-            after: Some("rose".into()),
-            ..entry("telegram:111", Some("Alice"), "switch")
-        };
-        let pair = Entry {
-            subject: Some("telegram:222".into()),
-            ..entry("cli", Some("ann"), "pair")
-        };
-        let reload = Entry {
-            after: Some("agents.dot bindings".into()),
-            ..entry("config", None, "reload")
-        };
-        let pause = Entry {
-            agent: Some("rose".into()),
-            ..entry("telegram:111", Some(""), "agent pause")
-        };
-        let end = Entry {
-            before: Some("rose".into()),
-            ..entry("gateway", None, "switch")
-        };
         let sick = Health {
             agent: rose.clone(),
             state: State::Failing {
@@ -298,14 +222,28 @@ mod tests {
             nothing_to_clear("🌹 Rose"),
             for_a_while("🌹 Rose", 7_200_000, "16:30 UTC+1"),
             time_is_over("🌹 Rose", 90 * 60_000, "☕ Main"),
+            time_is_over("🌹 Rose", 60_000 - 3, "☕ Main"),
             bound("🌹 Rose", "this topic", &topic, &rose, 12),
             bound_already("🌹 Rose", "this topic"),
-            unbound("🌹 Rose", "this topic", 12),
+            unbound("🌹 Rose", "this topic", 12, "☕ Main answers here."),
+            closed_for_others("this group"),
             not_bound("this topic", &topic),
-            audit(&[], true, &zone),
-            audit(&[], false, &zone),
-            audit(&[switch, pair, reload, pause, end], false, &zone),
+            BROKEN_BEFORE.to_owned(),
+            BROKEN_SINCE.to_owned(),
             health("🌹 Rose", &sick),
+            health(
+                "🌹 Rose",
+                &Health {
+                    state: State::Ready,
+                    waiting: 0,
+                    last_success: Some(2_000),
+                    last_error: Some(LastError {
+                        at: 1_000,
+                        reason: "the model provider limits us".into(),
+                    }),
+                    ..sick.clone()
+                },
+            ),
             state(&State::Paused {
                 by: "Alice".into(),
                 since: 0,
@@ -325,6 +263,7 @@ mod tests {
         🌹 Rose has no conversation to clear.
         🌹 Rose answers here for 2 hours, until 16:30 UTC+1. `/agent reset` ends that sooner.
         🌹 Rose was here for 90 minutes, and that is over. ☕ Main answers here again.
+        🌹 Rose was here for 1 minute, and that is over. ☕ Main answers here again.
         🌹 Rose answers in this topic for good. config.toml has it from line 12 on:
         ```toml
         [[bindings]]
@@ -332,16 +271,13 @@ mod tests {
         agent = "rose"
         ```
         config.toml gives this topic to 🌹 Rose already.
-        The binding of this topic to 🌹 Rose is taken out of config.toml, where it stood from line 12 on. `/agent` tells who answers now.
+        The binding of this topic to 🌹 Rose is taken out of config.toml, where it stood from line 12 on. ☕ Main answers here.
+        For the others this group is closed now; `/bind` with an agent's name opens it.
         config.toml has no binding for exactly this topic (`telegram:topic:-1001:5`). `/agent why` shows the rules that count.
-        No changes of this place. In a private chat, /audit shows all places.
-        No changes.
-        - 6 Nov 2026, 22:20 UTC+1: Alice switch: main → rose in `telegram:topic:-1001:5`
-        - 6 Nov 2026, 22:20 UTC+1: ann at the command line pair telegram:222
-        - 6 Nov 2026, 22:20 UTC+1: config.toml reload: agents.dot bindings
-        - 6 Nov 2026, 22:20 UTC+1: `telegram:111` agent pause rose
-        - 6 Nov 2026, 22:20 UTC+1: the gateway switch: rose
+        config.toml has a problem, so nothing was changed. /reload in a private chat shows it.
+        config.toml is changed, but has a problem, so the running config stays as it was. /reload in a private chat shows it.
         🌹 Rose: failing (the provider is not reachable); 2 messages waiting; 1 of 4 turns failed in 24 hours
+        🌹 Rose: ready; 1 of 4 turns failed in 24 hours
         paused by Alice
         "#);
     }

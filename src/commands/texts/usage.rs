@@ -1,7 +1,7 @@
 //! `/usage`.
 
-use super::words::{count, grouped, money};
-use crate::config::{Caps, Currency};
+use super::words::{count, grouped};
+use crate::config::{Caps, Currency, Money};
 use crate::operations::budgets::{Account, Holder, Raise};
 use crate::records::ledger::{By, Period, UsageLine};
 use crate::turn::budget::{self, Span, Spent};
@@ -110,12 +110,28 @@ pub(crate) fn allowed(raise: &Raise, currency: &Currency) -> String {
         Span::Day => "Tomorrow the limit of config.toml counts again.",
         Span::Month => "Next month the limit of config.toml counts again.",
     };
-    format!(
-        "{whom} may spend {} more {}: {} so far. {until}",
-        amounts(raise.more, currency),
-        raise.span.as_str(),
-        spent_of(&only, raise.spent, currency)
-    )
+    let (more, span) = (amounts(raise.more, currency), raise.span.as_str());
+    let so_far = spent_of(&only, raise.spent, currency);
+    match still_over(&only, raise.spent) {
+        Some(over) => format!(
+            "The limit of {whom} is higher by {more} {span}, but that is not enough: {so_far}. Allow more than {} besides. {until}",
+            amounts(over, currency)
+        ),
+        None => format!("{whom} may spend {more} more {span}: {so_far} so far. {until}"),
+    }
+}
+
+/// The amount spent over a limit, if any.
+fn still_over(caps: &Caps, spent: Spent) -> Option<Spent> {
+    let over = Spent {
+        tokens: caps
+            .tokens
+            .map_or(0, |most| spent.tokens.saturating_sub(most)),
+        cost: caps
+            .cost
+            .map_or(Money(0), |most| Money(spent.cost.0.saturating_sub(most.0))),
+    };
+    (over.tokens > 0 || over.cost.0 > 0).then_some(over)
 }
 
 pub(crate) const ONLY_OWNERS_ALLOW: &str = "Only owners can raise a limit.";
@@ -125,16 +141,40 @@ fn describe(line: &UsageLine, currency: &Currency) -> String {
         0 => String::new(),
         cached => format!(" ({} cached)", grouped(cached)),
     };
-    let cost = line
-        .cost
-        .filter(|cost| cost.0 > 0)
-        .map_or_else(String::new, |cost| format!(", {}", money(cost, currency)));
+    let is_free = line.cost.is_none_or(|cost| cost.0 == 0) && line.unpriced_tokens == 0;
+    let cost = cost(line, currency).filter(|_| !is_free);
+    let cost = cost.map_or_else(String::new, |cost| format!(", {cost}"));
     format!(
         "{}, {} tokens{cached}{cost}",
         count(line.turns, "turn"),
         grouped(budget::tokens(line.usage))
     )
 }
+
+/// `0.25 USD`, with the tokens that no price is known for. None where nothing was spent.
+pub(crate) fn cost(line: &UsageLine, currency: &Currency) -> Option<String> {
+    cost_of(line.cost, line.unpriced_tokens, currency)
+}
+
+/// The same for a sum.
+pub(crate) fn cost_of(
+    cost: Option<Money>,
+    unpriced_tokens: u64,
+    currency: &Currency,
+) -> Option<String> {
+    let known = cost.map(|cost| (cost, cost.in_currency(currency)));
+    match (known, unpriced_tokens) {
+        (known, 0) => known.map(|(_, text)| text),
+        (None | Some((Money(0), _)), _) => Some(PRICE_UNKNOWN.to_owned()),
+        (Some((_, text)), tokens) => Some(format!(
+            "{text} and more ({PRICE_UNKNOWN} for {} tokens)",
+            grouped(tokens)
+        )),
+    }
+}
+
+/// Stands where a model has no price in config.toml.
+pub(crate) const PRICE_UNKNOWN: &str = "price unknown";
 
 pub(crate) const MORE_IN_PRIVATE: &str =
     "\n\nIn a private chat I also show it by place and by person.";
@@ -156,7 +196,28 @@ mod tests {
                 cached_tokens: input_tokens / 2,
             },
             cost: cost.map(Money),
+            unpriced_tokens: 0,
         }
+    }
+
+    #[test]
+    fn tokens_without_a_price_are_not_told_as_free() {
+        let told = |cost, unpriced_tokens| {
+            let line = UsageLine {
+                unpriced_tokens,
+                ..line("Rose", 1, 100, cost)
+            };
+            super::cost(&line, &Currency::default()).unwrap_or_default()
+        };
+        assert_eq!(told(None, 0), "");
+        assert_eq!(told(Some(0), 0), "0.00 USD");
+        assert_eq!(told(Some(12_300), 0), "0.0123 USD");
+        assert_eq!(told(None, 1_200), "price unknown");
+        assert_eq!(told(Some(0), 1_200), "price unknown");
+        assert_eq!(
+            told(Some(12_300), 1_200),
+            "0.0123 USD and more (price unknown for 1,200 tokens)"
+        );
     }
 
     #[test]

@@ -4,8 +4,10 @@ use chrono::{DateTime, TimeZone};
 
 use crate::agents::{Chosen, Source};
 use crate::channels::escaped;
-use crate::config::{Currency, ModelRef, Money};
-use crate::domain::{AgentId, Origin, SessionKey};
+use crate::config::ModelRef;
+use crate::domain::{AgentId, SessionKey};
+pub(crate) use crate::figures::grouped;
+use crate::figures::zone_name;
 
 /// `1 message`, `1,200 messages`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
@@ -13,31 +15,6 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
         1 => format!("1 {noun}"),
         number => format!("{} {noun}s", grouped(number)),
     }
-}
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.char_indices() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `0.0033 USD`: always four decimals, so that amounts below each other can be compared.
-pub(crate) fn money(amount: Money, currency: &Currency) -> String {
-    // No amount is shown as nothing.
-    let least = u64::from(amount.0 > 0);
-    let rounded = (amount.0.saturating_add(50) / 100).max(least);
-    format!(
-        "{}.{:04} {currency}",
-        grouped(rounded / 10_000),
-        rounded % 10_000
-    )
 }
 
 /// `16 Nov 2026`.
@@ -61,6 +38,19 @@ where
     format!("{time} {}", zone_name(&offset))
 }
 
+/// `14:05:36 UTC+1`.
+pub(crate) fn clock<Z: TimeZone>(zone: &Z, at: i64) -> String
+where
+    Z::Offset: std::fmt::Display,
+{
+    let moment = moment(zone, at);
+    let (time, offset) = (
+        moment.format("%H:%M:%S").to_string(),
+        moment.format("%:z").to_string(),
+    );
+    format!("{time} {}", zone_name(&offset))
+}
+
 /// `14:05 UTC+1`, before today `16 Nov 2026, 14:05 UTC+1`.
 pub(crate) fn since<Z: TimeZone>(zone: &Z, at: i64, now: i64) -> String
 where
@@ -70,18 +60,6 @@ where
     match day == self::day(zone, now) {
         true => time,
         false => format!("{day}, {time}"),
-    }
-}
-
-/// `+01:00` as `UTC+1`, `+05:30` as `UTC+5:30`.
-fn zone_name(offset: &str) -> String {
-    let (sign, rest) = offset.split_at(1);
-    let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "00"));
-    match (hours.trim_start_matches('0'), minutes) {
-        ("", "00") => "UTC".to_owned(),
-        ("", minutes) => format!("UTC{sign}0:{minutes}"),
-        (hours, "00") => format!("UTC{sign}{hours}"),
-        (hours, minutes) => format!("UTC{sign}{hours}:{minutes}"),
     }
 }
 
@@ -103,7 +81,8 @@ pub(crate) fn duration(ms: i64) -> String {
 
 /// A chosen time: `90 minutes`, `2 hours`, `1 day`.
 pub(crate) fn duration_of(ms: i64) -> String {
-    let minutes = u64::try_from(ms).unwrap_or(0) / 60_000;
+    // A measured time may lack a moment.
+    let minutes = u64::try_from(ms).unwrap_or(0).saturating_add(30_000) / 60_000;
     match minutes {
         minutes if minutes > 0 && minutes.is_multiple_of(24 * 60) => {
             count(minutes / (24 * 60), "day")
@@ -128,25 +107,15 @@ pub(crate) fn kind(place: &SessionKey) -> &'static str {
     match place {
         SessionKey::TelegramTopic { .. }
         | SessionKey::TelegramDm { topic: Some(_), .. }
-        | SessionKey::Local { topic: Some(_), .. } => "topic",
+        | SessionKey::Local { topic: Some(_), .. }
+        | SessionKey::Web { topic: Some(_), .. } => "topic",
         SessionKey::TelegramGroup { .. } => "group",
         SessionKey::DiscordChannel { .. } => "channel",
         SessionKey::DiscordThread { .. } => "thread",
         SessionKey::TelegramDm { .. } | SessionKey::DiscordDm { .. } => "private chat",
-        SessionKey::Local { .. } => "chat",
+        SessionKey::Local { .. } | SessionKey::Web { .. } => "chat",
         SessionKey::Cron { .. } | SessionKey::Child { .. } | SessionKey::Import { .. } => "place",
     }
-}
-
-/// The name of a place, where it has one.
-pub(crate) fn name(origin: &Origin) -> Option<&str> {
-    let own = match &origin.key {
-        SessionKey::Local {
-            topic: Some(topic), ..
-        } => Some(topic.as_str()),
-        _ => None,
-    };
-    origin.name.as_deref().or(own)
 }
 
 /// The agent's id behind its name, where `/agent` with the name in lower case would not do.
@@ -181,11 +150,15 @@ pub(crate) fn pressed_by(reply: &str, person: &str) -> String {
 
 /// Where the choice of a model comes from.
 pub(crate) fn source(chosen: &Chosen) -> &'static str {
-    match (chosen.source, &chosen.model) {
+    source_of(chosen.source, chosen.model == ModelRef::Demo)
+}
+
+pub(crate) fn source_of(source: Source, is_demo: bool) -> &'static str {
+    match (source, is_demo) {
         (Source::Override, _) => "chosen here with /model",
         (Source::Agent, _) => "the agent's own",
-        (Source::Default, ModelRef::Demo) => "no other model is set",
-        (Source::Default, ModelRef::Of { .. }) => "default_model",
+        (Source::Default, true) => "no other model is set",
+        (Source::Default, false) => "the default model",
     }
 }
 
@@ -203,6 +176,7 @@ mod tests {
     use chrono::{FixedOffset, Utc};
 
     use super::*;
+    use crate::config::{Currency, Money};
 
     #[test]
     fn numbers_money_and_times_read_well() {
@@ -214,10 +188,13 @@ mod tests {
             count(1, "message"),
             count(1_200, "message"),
             grouped(1_234_567),
-            money(Money(0), &Currency::default()),
-            money(Money(3_343), &Currency::default()),
-            money(Money(2_345_678_901), &"EUR".parse().unwrap()),
-            money(Money(1), &Currency::default()),
+            Money(0).in_currency(&Currency::default()),
+            Money(3_343).in_currency(&Currency::default()),
+            Money(29_700).in_currency(&Currency::default()),
+            Money(12_243).in_currency(&Currency::default()),
+            Money(1_008_000).in_currency(&Currency::default()),
+            Money(2_345_678_901).in_currency(&"EUR".parse().unwrap()),
+            Money(1).in_currency(&Currency::default()),
             day(&Utc, at),
             time(&Utc, at),
             time(&east, at),
@@ -236,10 +213,13 @@ mod tests {
         1 message
         1,200 messages
         1,234,567
-        0.0000 USD
+        0.00 USD
         0.0033 USD
-        2,345.6789 EUR
-        0.0001 USD
+        0.0297 USD
+        0.0122 USD
+        1.008 USD
+        2345.6789 EUR
+        0.000001 USD
         6 Nov 2026
         21:20 UTC
         02:50 UTC+5:30

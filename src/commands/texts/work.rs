@@ -2,7 +2,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::words::{count, duration, grouped, listed, money, uptime};
+use super::words::{count, duration, grouped, listed, uptime};
 use crate::config::{Currency, Money};
 use crate::domain::{Labels, Role};
 use crate::lanes::{Item, Queue};
@@ -21,16 +21,41 @@ const MAX_QUOTE_CHARS: usize = 60;
 /// Waiting messages in a list.
 const MOST_LISTED: usize = 10;
 
+/// The commands that the reader of a queue may use.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hints {
+    /// The paused agent.
+    pub(crate) paused: Option<String>,
+    pub(crate) may_stop: bool,
+    pub(crate) may_clear: bool,
+}
+
 /// The running and waiting work, for `/queue`.
-pub(crate) fn queue(queue: &Queue, now: i64) -> String {
-    match (is_idle(queue), queue.waiting.is_empty()) {
-        (true, true) => IDLE.to_owned(),
-        (_, true) => format!("{}\n\n{STOP_CANCELS}", work(queue, now)),
-        (_, false) => format!("{}\n\n{COMES_NEXT}", work(queue, now)),
+pub(crate) fn queue(queue: &Queue, now: i64, hints: &Hints) -> String {
+    if is_idle(queue) && queue.waiting.is_empty() {
+        return IDLE.to_owned();
+    }
+    let next = match (&hints.paused, queue.waiting.is_empty()) {
+        (_, true) => None,
+        (Some(label), false) => Some(format!(
+            "{label} is paused, so these wait until an owner resumes it."
+        )),
+        (None, false) => Some("These come next.".to_owned()),
+    };
+    let ways = match (hints.may_stop, hints.may_clear) {
+        (true, true) => Some("`/stop` cancels the current answer, `/queue clear` drops the rest."),
+        (true, false) => Some("`/stop` cancels the current answer."),
+        (false, true) => Some("`/queue clear` drops them."),
+        (false, false) => None,
+    };
+    let hints: Vec<String> = next.into_iter().chain(ways.map(str::to_owned)).collect();
+    match hints.is_empty() {
+        true => work(queue, now),
+        false => format!("{}\n\n{}", work(queue, now), hints.join(" ")),
     }
 }
 
-/// The same without the hints, for `/status`.
+/// The work of a queue without hints, for `/status`.
 pub(crate) fn work(queue: &Queue, now: i64) -> String {
     if is_idle(queue) && queue.waiting.is_empty() {
         return IDLE.to_owned();
@@ -92,15 +117,12 @@ fn head(text: &str) -> String {
 }
 
 const IDLE: &str = "Nothing is being written here, and nothing waits.";
-const STOP_CANCELS: &str = "`/stop` cancels the current answer.";
-const COMES_NEXT: &str =
-    "These come next. `/stop` cancels the current answer, `/queue clear` drops the rest.";
 
 pub(crate) const NOTHING_WAITS: &str = "Nothing waits here.";
 pub(crate) const NOTHING_TO_STOP: &str = "Nothing is being written here.";
 
-/// Work that `/stop` has ended. `by` is the person who wrote the command, named where the work was
-/// somebody else's.
+/// Work ended by `/stop`. `by` is the author of the command, named where the work was for another
+/// person.
 pub(crate) struct Stopped<'a> {
     pub(crate) by: &'a str,
     pub(crate) ended: usize,
@@ -210,12 +232,12 @@ pub(crate) fn used_today(spent: Spent, currency: &Currency) -> String {
 fn costs(cost: Money, currency: &Currency) -> String {
     match cost.0 {
         0 => String::new(),
-        _ => format!(" ({})", money(cost, currency)),
+        _ => format!(" ({})", cost.in_currency(currency)),
     }
 }
 
-/// Whose words the running or the last answer is made of. `alone` is the role of the reader in a
-/// private chat.
+/// The sources of the running or the last answer. `alone` is the role of the reader in a private
+/// chat.
 pub(crate) fn based_on(
     running: Option<Labels>,
     last: Option<Labels>,
@@ -229,14 +251,16 @@ pub(crate) fn based_on(
         Some(role) => read.in_words_for(role),
         None => read.in_words(),
     };
-    (!read.is_empty()).then(|| format!("{answer} is based on {words}."))
+    // A person alone with the agent knows about their own words.
+    let is_news = alone.is_none_or(|role| read != Labels::of(role));
+    (is_news && !read.is_empty()).then(|| format!("{answer} is based on {words}."))
 }
 
-/// A file that does not count. `read` is the time of the one that does.
+/// A broken file. `read` is the time of the file in use.
 pub(crate) fn broken_config(line: Option<u32>, read: &str) -> String {
     let line = line.map_or_else(String::new, |line| format!(" in line {line}"));
     format!(
-        "config.toml has a mistake{line}; the gateway runs with the one from {read}. `/reload` shows the mistake."
+        "config.toml has a mistake{line}; the gateway runs with the one from {read}. An owner's `/reload` shows the mistake."
     )
 }
 
@@ -244,11 +268,13 @@ pub(crate) fn broken_config(line: Option<u32>, read: &str) -> String {
 pub(crate) struct House {
     /// The file does not count.
     pub(crate) config: Option<String>,
+    /// The process is a chat at a terminal, and no gateway for others.
+    pub(crate) is_chat: bool,
     pub(crate) up_ms: i64,
     pub(crate) busy: u64,
     pub(crate) turns: u64,
     pub(crate) failed: u64,
-    /// By people.
+    /// Turns stopped by people.
     pub(crate) stopped: u64,
     /// Questions refused at a limit, before any turn.
     pub(crate) over_limit: u64,
@@ -260,9 +286,9 @@ pub(crate) struct House {
     pub(crate) on_the_way: u64,
     pub(crate) repeated: u64,
     pub(crate) unreadable: u64,
-    /// When background work was paused, and by whom.
+    /// The time and the author of a pause of background work.
     pub(crate) paused: Option<String>,
-    /// The tokens of the last turn here, its model, and whether it had an answer.
+    /// The tokens of the last turn here, its model, and whether the turn had an answer.
     pub(crate) last: Option<(Usage, String, bool)>,
     pub(crate) lately: Vec<String>,
     /// A line for each agent.
@@ -273,11 +299,14 @@ pub(crate) fn house(house: &House) -> String {
     let mut lines = vec!["For owners and admins:".to_owned()];
     lines.extend(house.config.iter().map(|told| format!("- {told}")));
     lines.extend([
-        format!("- The gateway has been up for {}.", up(house)),
+        match house.is_chat {
+            true => format!("- This chat has been open for {}.", up(house)),
+            false => format!("- The gateway has been up for {}.", up(house)),
+        },
         format!("- {}", last_day(house)),
     ]);
     lines.extend(house.paused.as_ref().map(|by| {
-        format!("- Background work is paused, since {by}. `/resume background` goes on with it.")
+        format!("- Background work is paused, since {by}. An owner's `/resume background` goes on with it.")
     }));
     lines.extend(troubles(house).into_iter().map(|told| format!("- {told}")));
     lines.extend(
@@ -396,7 +425,8 @@ mod tests {
         let (owner, guest) = (Labels::of(Role::Owner), Labels::of(Role::Guest));
         let line = |running, last, alone| based_on(running, last, alone).unwrap_or_default();
         insta::assert_snapshot!(line(Some(owner | guest), Some(owner), None), @"The answer that is being written is based on an owner's words and a guest's words.");
-        insta::assert_snapshot!(line(None, Some(owner), Some(Role::Owner)), @"The last answer here is based on your words.");
+        insta::assert_snapshot!(line(None, Some(owner), Some(Role::Owner)), @"");
+        insta::assert_snapshot!(line(None, Some(owner | guest), Some(Role::Owner)), @"The last answer here is based on your words and a guest's words.");
         insta::assert_snapshot!(line(None, Some(Labels::NONE), None), @"");
         insta::assert_snapshot!(line(None, None, None), @"");
     }
@@ -416,12 +446,17 @@ mod tests {
     #[test]
     fn a_queue_reads_well() {
         let alices = |asks: &str| item(asks, "Alice", Role::Owner);
-        assert_eq!(queue(&Queue::default(), 0), IDLE);
+        let may = Hints {
+            paused: None,
+            may_stop: true,
+            may_clear: true,
+        };
+        assert_eq!(queue(&Queue::default(), 0, &may), IDLE);
         let one = Queue {
             current: Some(alices("write me a poem")),
             ..Queue::default()
         };
-        insta::assert_snapshot!(queue(&one, 2_000), @"
+        insta::assert_snapshot!(queue(&one, 2_000, &Hints { may_clear: false, ..may.clone() }), @"
         Working for 2 s on “write me a poem” (Alice).
         Nothing waits.
 
@@ -434,7 +469,7 @@ mod tests {
             waiting: waiting.collect(),
             subagents: vec![alices("the sources")],
         };
-        insta::assert_snapshot!(queue(&many, 75_000), @"
+        insta::assert_snapshot!(queue(&many, 75_000, &may), @"
         Working for 1 min 15 s on “long long long long long long long long long long long long …” (Alice).
         A subagent has worked for 1 min 15 s on “the sources” (Alice).
         Set aside for newer messages: “the report” (Alice).
@@ -509,6 +544,7 @@ mod tests {
             config: Some(broken_config(Some(27), "14:05")),
             stopped: 1,
             on_the_way: 3,
+            is_chat: false,
             up_ms: 61 * 60_000,
             busy: 1,
             turns: 3,
@@ -575,10 +611,10 @@ mod tests {
         You have used 1,247 tokens today.
         You have used 1,247 tokens today (0.0033 USD).
         For owners and admins:
-        - config.toml has a mistake in line 27; the gateway runs with the one from 14:05. `/reload` shows the mistake.
+        - config.toml has a mistake in line 27; the gateway runs with the one from 14:05. An owner's `/reload` shows the mistake.
         - The gateway has been up for 1 h 1 min, and is working in 1 place.
         - In the last 24 hours: 5 questions, 1 without an answer, 1 stopped, 2 refused at a limit.
-        - Background work is paused, since 16 Nov 2026, by Alice. `/resume background` goes on with it.
+        - Background work is paused, since 16 Nov 2026, by Alice. An owner's `/resume background` goes on with it.
         - 2 messages could not be delivered; `/retry` sends again.
         - 3 messages kept where delivery is off.
         - 1 message not sent for more than a minute.

@@ -18,4 +18,8 @@ impl EditError {
     pub(super) fn bindings() -> Self {
         EditError::Form("`bindings`".into(), "[[bindings]] tables")
     }
+
+    pub(super) fn route_tests() -> Self {
+        EditError::Form("`route_tests`".into(), "[[route_tests]] tables")
+    }
 }

@@ -84,7 +84,7 @@ impl Headerless<'_> {
         Some((self.path.clone(), written.join(".")))
     }
 
-    /// The line as it reads below the header `[agents.<id>]`.
+    /// The line in its form below the header `[agents.<id>]`.
     fn below_header(&self, text: &str, id: &AgentId) -> Option<String> {
         let (names, own) = self.names(text, id)?;
         let comments = &text[self.lines.start..line_start(text, self.path.start)];

@@ -84,7 +84,7 @@ pub(super) fn drop_from_lists(
 }
 
 /// The item with its comma. An item on a line of its own takes the whole line with its comment.
-fn around(text: &str, item: &Range<usize>, end_before: Option<usize>) -> Range<usize> {
+pub(super) fn around(text: &str, item: &Range<usize>, end_before: Option<usize>) -> Range<usize> {
     let after_comma = text[item.end..]
         .trim_start()
         .strip_prefix(',')

@@ -7,7 +7,7 @@ use super::lines::{line_end, replaced, whole_lines};
 use super::tree::parse;
 use crate::domain::PersonId;
 
-/// The text with one more owner. A file that names the owner already stays as it is.
+/// The text with another owner. A file that names the owner already stays as it is.
 pub(super) fn add(text: &str, owner: &PersonId) -> Result<String, EditError> {
     let document = parse(text)?;
     let quoted = format!("\"{owner}\"");
@@ -60,8 +60,8 @@ pub(super) fn add(text: &str, owner: &PersonId) -> Result<String, EditError> {
     Ok(replaced(text, vec![(at..at, new)]))
 }
 
-/// The text with its switched-off section `#[access]` switched on, and the owner in it. None if there
-/// is no such section, or if it would take up keys below it.
+/// The text with its switched-off section `#[access]` switched on and extended by the owner. None
+/// without such a section, or if the section would take up keys below it.
 fn switch_on(text: &str, quoted: &str) -> Option<String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let at = lines

@@ -6,7 +6,7 @@ use toml_edit::{Item, Table, TableLike};
 
 use super::error::EditError;
 use super::lines::{line_end, line_start, with_comments};
-use super::tree::{agents_of, binding_tables, bindings, parse, pattern_of, refuse_inline_agents};
+use super::tree::{agents_of, items, parse, pattern_of, refuse_inline_agents, tables};
 
 /// The lines of a table, with the comments directly above its header.
 pub(super) struct Region {
@@ -59,31 +59,55 @@ pub(super) fn of_agents(text: &str, root: &Table, is_meant: impl Fn(&str) -> boo
     regions
 }
 
-/// A list of inline tables is refused only if a binding in the list is meant.
+/// The regions of the meant bindings. A list of inline tables is refused only if the list has a
+/// meant binding.
 pub(super) fn of_bindings(
     text: &str,
     is_meant: impl Fn(&dyn TableLike) -> bool,
 ) -> Result<Vec<Region>, EditError> {
+    let found = of_list(text, "bindings", is_meant)?;
+    found.ok_or_else(EditError::bindings)
+}
+
+/// The regions of the meant route tests. A list of inline tables is refused only if the list has a
+/// meant test.
+pub(super) fn of_route_tests(
+    text: &str,
+    is_meant: impl Fn(&dyn TableLike) -> bool,
+) -> Result<Vec<Region>, EditError> {
+    let found = of_list(text, "route_tests", is_meant)?;
+    found.ok_or_else(EditError::route_tests)
+}
+
+/// None: a meant table is an inline table.
+fn of_list(
+    text: &str,
+    list: &str,
+    is_meant: impl Fn(&dyn TableLike) -> bool,
+) -> Result<Option<Vec<Region>>, EditError> {
     let document = parse(text)?;
-    let tables = binding_tables(document.as_table());
-    if tables.is_empty() && bindings(document.as_table()).into_iter().any(&is_meant) {
-        return Err(EditError::bindings());
+    let root = document.as_table();
+    let tables = tables(root, list);
+    if tables.is_empty() && items(root, list).into_iter().any(&is_meant) {
+        return Ok(None);
     }
     let region_of = |table: &Table| {
-        let lines = lines_of(text, document.as_table(), &table.span()?, table);
+        let lines = lines_of(text, root, &table.span()?, table);
         Some(Region {
             name: pattern_of(table),
             lines,
         })
     };
-    Ok(tables
-        .into_iter()
-        .filter(|table| is_meant(*table))
-        .filter_map(region_of)
-        .collect())
+    Ok(Some(
+        tables
+            .into_iter()
+            .filter(|table| is_meant(*table))
+            .filter_map(region_of)
+            .collect(),
+    ))
 }
 
-/// A table and the tables inside it that have headers of their own, each with its header's place.
+/// A table and its inner tables with headers of their own, each with its header's place.
 pub(super) fn with_headers(table: &Table) -> Vec<(Range<usize>, &Table)> {
     let own = table
         .span()
@@ -155,6 +179,13 @@ pub(super) fn insert_behind_bindings(text: &str, table: &str) -> Result<String, 
         return Err(EditError::bindings());
     }
     Ok(insert_behind(text, &of_bindings(text, |_| true)?, table))
+}
+
+pub(super) fn insert_behind_route_tests(text: &str, table: &str) -> Result<String, EditError> {
+    if parse(text)?.get("route_tests").is_some_and(Item::is_value) {
+        return Err(EditError::route_tests());
+    }
+    Ok(insert_behind(text, &of_route_tests(text, |_| true)?, table))
 }
 
 /// Inserts behind the last region, or at the end of the file, with an empty line before the table.

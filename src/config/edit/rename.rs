@@ -7,7 +7,7 @@ use toml_edit::{Item, Key, Table, Value};
 use super::error::EditError;
 use super::lines::replaced;
 use super::regions::with_headers;
-use super::tree::{agents_of, bindings, has_agent, parse};
+use super::tree::{agents_of, has_agent, items, parse};
 use super::{headerless, mentions};
 use crate::domain::AgentId;
 
@@ -75,18 +75,17 @@ fn header_change(
     ))
 }
 
-/// The agent's id as a value: the default agent, bindings, lists.
+/// The agent's id as a value: the default agent, bindings, route tests, lists.
 fn values(root: &Table, old: &AgentId, new: &AgentId) -> Vec<Change> {
     let mut values: Vec<&Value> = root
         .get("default_agent")
         .and_then(Item::as_value)
         .into_iter()
         .collect();
-    values.extend(
-        bindings(root)
-            .into_iter()
-            .filter_map(|binding| binding.get("agent")?.as_value()),
-    );
+    for list in ["bindings", "route_tests"] {
+        let named = items(root, list).into_iter();
+        values.extend(named.filter_map(|item| item.get("agent")?.as_value()));
+    }
     values.extend(
         mentions::lists(root)
             .into_iter()

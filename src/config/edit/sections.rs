@@ -1,13 +1,14 @@
-//! Keys of the top level and of sections such as `[telegram]`, set one at a time. A section that
-//! is switched off by `#` is switched on where it stands.
+//! Keys of the top level and of sections such as `[telegram]`, set singly. A section switched off
+//! by `#` is switched on in its place.
 
 use toml_edit::{Item, Table};
 
 use super::error::EditError;
 use super::lines::{line_end, line_start, replaced, whole_lines, with_comments};
+use super::other_forms::{behind_agent, beside_dotted, inline, list_changes, with_inline};
 use super::tree::parse;
 
-/// The text with a key of the top level. `value` is written as it is.
+/// The text with a key of the top level. `value` is TOML.
 pub(super) fn set_top(text: &str, key: &str, value: &str) -> Result<String, EditError> {
     let document = parse(text)?;
     if let Some(span) = document.get(key).and_then(Item::span) {
@@ -29,21 +30,66 @@ pub(super) fn set_top(text: &str, key: &str, value: &str) -> Result<String, Edit
 
 /// The text with keys of a section: `providers.openai`, `telegram`. Values are written as they are.
 pub(super) fn set(text: &str, section: &str, keys: &[(&str, String)]) -> Result<String, EditError> {
-    let is_there = table(parse(text)?.as_table(), section)?.is_some();
-    if !is_there {
-        return Ok(add(text, section, keys));
+    let document = parse(text)?;
+    if let Some(span) = inline(document.as_table(), section) {
+        return with_inline(text, span, |table| {
+            for (key, value) in keys {
+                table.insert(*key, value.parse().map_err(|_| EditError::NotToml)?);
+            }
+            Ok(())
+        });
+    }
+    if table(document.as_table(), section)?.is_none() {
+        return Ok(add(text, document.as_table(), section, keys));
     }
     keys.iter().try_fold(text.to_owned(), |text, (key, value)| {
         set_one(&text, section, key, value)
     })
 }
 
+/// The text without a key of a section. A missing section or key is no mistake.
+pub(super) fn unset(text: &str, section: &str, key: &str) -> Result<String, EditError> {
+    let document = parse(text)?;
+    if let Some(span) = inline(document.as_table(), section) {
+        return with_inline(text, span, |table| {
+            table.remove(key);
+            Ok(())
+        });
+    }
+    let Some(table) = table(document.as_table(), section)? else {
+        return Ok(text.to_owned());
+    };
+    let Some((name, value)) = table.get_key_value(key) else {
+        return Ok(text.to_owned());
+    };
+    let (Some(name), Some(value)) = (name.span(), value.span()) else {
+        return Err(EditError::Form(
+            format!("`{section}.{key}`"),
+            "a key with a line of its own",
+        ));
+    };
+    let lines = line_start(text, name.start)..line_end(text, value.end);
+    Ok(replaced(text, vec![(lines, String::new())]))
+}
+
 fn set_one(text: &str, section: &str, key: &str, value: &str) -> Result<String, EditError> {
     let document = parse(text)?;
     let form = || EditError::Form(format!("`{section}`"), "a section with a header of its own");
     let table = table(document.as_table(), section)?.ok_or_else(form)?;
-    if let Some(span) = table.get(key).and_then(Item::span) {
-        return Ok(replaced(text, vec![(span, value.to_owned())]));
+    if let Some(item) = table.get(key)
+        && let Some(span) = item.span()
+    {
+        let changes = item
+            .as_array()
+            .and_then(|list| list_changes(text, list, value));
+        let whole = || vec![(span, value.to_owned())];
+        return Ok(replaced(text, changes.unwrap_or_else(whole)));
+    }
+    if let Some(at) = beside_dotted(text, table) {
+        return Ok(replaced(
+            text,
+            vec![(at.line..at.line, format!("{}{key} = {value}\n", at.path))],
+        ));
     }
     let header = table
         .span()
@@ -57,10 +103,11 @@ fn set_one(text: &str, section: &str, key: &str, value: &str) -> Result<String, 
     ))
 }
 
-/// A section that is written with a header, or none. Other forms cannot be edited.
+/// A section with a header; None without the section. Other forms cannot be edited. The top level
+/// has no name.
 fn table<'a>(root: &'a Table, section: &str) -> Result<Option<&'a Table>, EditError> {
     let mut table = root;
-    for name in section.split('.') {
+    for name in section.split('.').filter(|name| !name.is_empty()) {
         table = match table.get(name) {
             None => return Ok(None),
             Some(Item::Table(inner)) => inner,
@@ -75,8 +122,9 @@ fn table<'a>(root: &'a Table, section: &str) -> Result<Option<&'a Table>, EditEr
     Ok(Some(table).filter(|table| !table.is_implicit() || table.is_dotted()))
 }
 
-/// A new section: in the place of its switched-off lines, else at the end.
-fn add(text: &str, section: &str, keys: &[(&str, String)]) -> String {
+/// A new section: in the place of its switched-off lines, else behind the other tables of its agent,
+/// else at the end.
+fn add(text: &str, root: &Table, section: &str, keys: &[(&str, String)]) -> String {
     let lines = lines_of(section, keys);
     let header = format!("[{section}]");
     let found = switched_off(text, |words| words == header);
@@ -88,17 +136,25 @@ fn add(text: &str, section: &str, keys: &[(&str, String)]) -> String {
             return replaced(text, vec![(at..end, lines)]);
         }
     }
+    if let Some(at) = behind_agent(text, root, section) {
+        let gap = if text[at..].starts_with('\n') || at == text.len() {
+            ""
+        } else {
+            "\n"
+        };
+        return format!("{}\n{lines}{gap}{}", whole_lines(&text[..at]), &text[at..]);
+    }
     let gap = if text.is_empty() { "" } else { "\n" };
     format!("{}{gap}{lines}", whole_lines(text))
 }
 
-/// A section as it is written.
+/// The lines of a section.
 pub(super) fn lines_of(section: &str, keys: &[(&str, String)]) -> String {
     let keys = keys.iter().map(|(key, value)| format!("{key} = {value}\n"));
     format!("[{section}]\n{}", keys.collect::<String>())
 }
 
-/// The end of the switched-off lines that begin here: `#` without a space behind it.
+/// The end of the switched-off lines that begin here: `#` without a space.
 fn end_of_block(text: &str, start: usize) -> usize {
     let mut at = line_end(text, start);
     while at < text.len() {
@@ -192,12 +248,14 @@ mod tests {
             "#[telegram]\n\na = 1\n",
             "#[telegram]\n\na = 1\n\n[telegram]\ntoken = { file = \"secrets/telegram\" }\n",
         );
-        for text in ["telegram = { streaming = true }\n", "telegram = 1\n"] {
-            assert!(
-                matches!(set(text, "telegram", &keys), Err(EditError::Form(..))),
-                "{text}"
-            );
-        }
+        check(
+            "telegram = { streaming = true }\n",
+            "telegram = { streaming = true, token = { file = \"secrets/telegram\" } }\n",
+        );
+        assert!(matches!(
+            set("telegram = 1\n", "telegram", &keys),
+            Err(EditError::Form(..))
+        ));
     }
 
     #[test]

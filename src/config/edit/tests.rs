@@ -599,3 +599,57 @@ fn an_owner_is_added_and_nothing_else_changes() {
     }
     assert_eq!(add_owner("not toml", &alice), Err(EditError::NotToml));
 }
+
+#[test]
+fn a_route_test_is_added_and_nothing_else_changes() {
+    let test = || toml_edit::Table::from_iter([("place", "local:home"), ("agent", "rose")]);
+    let check = |text: &str, expected: &str| {
+        assert_eq!(add_route_test(text, test()).unwrap(), expected);
+    };
+    let added = "[[route_tests]]\nplace = \"local:home\"\nagent = \"rose\"\n";
+    check("", added);
+    check(
+        "# mine\nswitch   =  \"separate\"",
+        &format!("# mine\nswitch   =  \"separate\"\n\n{added}"),
+    );
+    check(
+        "[[route_tests]] # first\nplace = \"local:work\"\nagent = \"main\"\n\n# last\n[agents.rose]\n",
+        &format!(
+            "[[route_tests]] # first\nplace = \"local:work\"\nagent = \"main\"\n\n{added}\n# last\n[agents.rose]\n"
+        ),
+    );
+    let crlf = add_route_test("[agents.rose]\r\n", test()).unwrap();
+    assert_eq!(
+        crlf,
+        format!("[agents.rose]\n\n{added}").replace('\n', "\r\n")
+    );
+    let inline = "route_tests = [{ place = \"local:home\", agent = \"main\" }]\n";
+    assert!(matches!(
+        add_route_test(inline, test()),
+        Err(EditError::Form(..))
+    ));
+}
+
+#[test]
+fn route_tests_follow_their_agent() {
+    let text = "[agents.rose]\n\n# hers\n[[route_tests]]\nplace = \"local:home\"\nagent = \"rose\"\n\n[[route_tests]]\nplace = \"local:work\"\nagent = \"nobody\"\n";
+    let renamed = rename_agent(text, &id("rose"), &id("lily")).unwrap();
+    assert_eq!(renamed, text.replace("rose", "lily"));
+    let taken = take_out_agent(text, &id("rose")).unwrap();
+    assert_eq!(
+        taken.text,
+        "[[route_tests]]\nplace = \"local:work\"\nagent = \"nobody\"\n"
+    );
+    assert!(
+        taken.piece.contains("# hers\n[[route_tests]]"),
+        "{}",
+        taken.piece
+    );
+    assert!(
+        put_back(&taken.text, &taken.piece)
+            .unwrap()
+            .contains("# hers\n[[route_tests]]")
+    );
+    let (rest, _) = without_bindings(&taken.piece).unwrap();
+    assert!(!rest.contains("route_tests"), "{rest}");
+}

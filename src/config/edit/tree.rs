@@ -41,20 +41,25 @@ pub(super) fn refuse_inline_agents(
 
 /// Bindings as `[[bindings]]` tables.
 pub(super) fn binding_tables(root: &Table) -> Vec<&Table> {
-    root.get("bindings")
+    tables(root, "bindings")
+}
+
+/// The items of a list that are tables with double brackets.
+pub(super) fn tables<'a>(root: &'a Table, list: &str) -> Vec<&'a Table> {
+    root.get(list)
         .and_then(Item::as_array_of_tables)
         .into_iter()
         .flat_map(|tables| tables.iter())
         .collect()
 }
 
-/// Bindings as `[[bindings]]` tables or as a list of inline tables.
-pub(super) fn bindings(root: &Table) -> Vec<&dyn TableLike> {
-    let tables = binding_tables(root)
+/// The items of a list of tables, in either form.
+pub(super) fn items<'a>(root: &'a Table, name: &str) -> Vec<&'a dyn TableLike> {
+    let tables = tables(root, name)
         .into_iter()
         .map(|table| table as &dyn TableLike);
     let list = root
-        .get("bindings")
+        .get(name)
         .and_then(Item::as_array)
         .into_iter()
         .flat_map(Array::iter);

@@ -52,7 +52,7 @@ fn an_admin_listener_for_other_machines_has_to_be_meant() {
     2 | listen = "0.0.0.0:7717"
       |          ^^^^^^^^^^^^^^ plain HTTP, for everybody who reaches this address
       |
-      = help: write `127.0.0.1` and a port, or add `public = true` and a token if a firewall or a container's network lets only your own programs in
+      = help: write `127.0.0.1` and a port, or add `public = true` and a token if a firewall or a container's network lets only your own programs in; `behind_proxy = true` and `url` are for a web server with TLS in front
 
     1 problem in config.toml.
     error: a listener for other machines needs a token

@@ -3,12 +3,14 @@
 mod editors;
 mod example;
 mod form;
+mod jobs;
 mod newcomers;
 mod peers;
 mod personality;
 mod secrets;
 mod shipped;
 mod values;
+mod walked;
 
 use std::path::Path;
 

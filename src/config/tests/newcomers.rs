@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::{drafted, report};
 
 /// Message and remedy of every problem, for a table.
-fn remedies(texts: &[&str]) -> String {
+pub(super) fn remedies(texts: &[&str]) -> String {
     let mut told = String::new();
     for text in texts {
         told += &format!("{}\n", text.trim_end().replace('\n', " ⏎ "));
@@ -298,6 +298,8 @@ fn sections_without_the_form_of_toml() {
         "[agents.Night Desk]\nname = \"x\"\n",
         "[agents.rose] name = \"x\"\n",
         "default_agent\n",
+        "default_agent \"main\"\n",
+        "[agents.rose]\nemoji \"🌹\"\n",
         "default agent = \"main\"\n",
         "default_agent == \"main\"\n",
         "= 5\n",
@@ -320,6 +322,12 @@ fn sections_without_the_form_of_toml() {
     default_agent
         a key has no value
         → write a value, such as `default_agent = "main"`, or delete the line
+    default_agent "main"
+        a key has no value
+        → write `default_agent = "main"`
+    [agents.rose] ⏎ emoji "🌹"
+        a key has no value
+        → write `emoji = "🌹"`
     default agent = "main"
         a key is a single word
         → write the key without spaces, such as `default_agent = "main"`
@@ -465,7 +473,6 @@ fn servers_by_their_names() {
       = help: add below [providers.groq]
               kind = "openai"
               base_url = "https://api.groq.com/openai/v1/"
-              api_key = { env = "GROQ_API_KEY" }
 
     1 problem in config.toml.
     "#);
@@ -633,7 +640,7 @@ fn names_that_other_programs_have_for_a_key() {
         → did you mean `default_model`? `model` belongs under [agents.<id>]
     agent = "main"
         unknown key `agent`
-        → did you mean `default_agent`? `agent` belongs under [[bindings]]
+        → did you mean `default_agent`? `agent` belongs under [hooks.<name>] or [[bindings]] or [[route_tests]]
     [telegram] ⏎ bot_token = { env = "X" }
         unknown key `bot_token`
         → did you mean `token`?
@@ -646,7 +653,7 @@ fn names_that_other_programs_have_for_a_key() {
         unknown key `type`
         → did you mean `kind`?
         unknown key `url`
-        → did you mean `base_url`? `url` belongs under [telegram.webhook]
+        → did you mean `base_url`? `url` belongs under [telegram.webhook] or [admin]
     [agent.ada] ⏎ name = "Ada"
         unknown key `agent`
         → write `[agents.ada]`

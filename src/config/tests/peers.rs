@@ -64,7 +64,7 @@ fn a_peer_group_that_cannot_be_meant_is_refused() {
     9 | platform = "matrix"
       |            ^^^^^^^^ not one of the choices
       |
-      = help: the choices are `telegram`, `discord`, `local`
+      = help: the choices are `telegram`, `discord`, `local`, `web`
 
     error: missing key `members`
       --> config.toml:10:14

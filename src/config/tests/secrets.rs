@@ -65,6 +65,31 @@ fn write_secret(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// A wrong secret is told at the check, and not by the platform later.
+#[test]
+fn a_secret_that_cannot_be_one_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let text = "[telegram]\ntoken = { file = \"bot\" }\n";
+    let path = home.path().join("bot");
+    let told = |content: &str| {
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let draft = drafted_in(text, home.path(), Secrets::Required);
+        let told = draft
+            .problems
+            .into_iter()
+            .map(|problem| format!("{} → {}", problem.message, problem.help.unwrap_or_default()));
+        told.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(told("123:abc\n"), "");
+    assert_snapshot!(told("hello\n"), @"this is not a token of a Telegram bot → a token is a number, a colon and many letters; @BotFather shows it with /mybots or /token");
+    assert_snapshot!(told("\"123:abc\"\n"), @"the file bot has quotes around the secret → delete the quotes there: only config.toml needs them");
+    assert_snapshot!(told("'123:abc'"), @"the file bot has quotes around the secret → delete the quotes there: only config.toml needs them");
+    std::fs::write(&path, "hello").unwrap();
+    let looked = drafted_in(text, home.path(), Secrets::WherePresent);
+    assert!(looked.problems.is_empty(), "most verbs need no secret");
+}
+
 /// As ssh does with its keys.
 #[test]
 fn a_secret_that_others_may_read_is_refused() {
@@ -255,7 +280,7 @@ fn a_missing_secret_says_how_to_give_it() {
     2 | token = { env = "TELEGRAM_BOT_TOKEN" }
       |                 ^^^^^^^^^^^^^^^^^^^^ the secret is looked for here
       |
-      = help: set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = "…" }
+      = help: set it where Parlor is started (`export TELEGRAM_BOT_TOKEN=…`), or keep the secret in a file and write { file = "…" }
 
     1 problem in config.toml. Parlor was not started.
     "#);
@@ -266,7 +291,7 @@ fn a_missing_secret_says_how_to_give_it() {
     2 | token = { env = "EMPTY" }
       |                 ^^^^^^^ the secret is looked for here
       |
-      = help: set it where Parlor is started (`export NAME=…`), or keep the secret in a file and write { file = "…" }
+      = help: set it where Parlor is started (`export EMPTY=…`), or keep the secret in a file and write { file = "…" }
 
     1 problem in config.toml. Parlor was not started.
     "#);
@@ -455,14 +480,14 @@ fn a_home_folder_without_a_config_says_what_to_do() {
             path.display()
         )
     );
-    std::fs::write(&path, b"default_agent = \"\xff\"\n").unwrap();
+    std::fs::write(&path, b"# mine\ndefault_agent = \"\xff\"\n").unwrap();
     let error = load(home.path(), Secrets::Required)
         .unwrap_err()
         .to_string();
     assert_eq!(
         error,
         format!(
-            "The config file {} is not UTF-8 text. Save it as UTF-8 and try again.",
+            "The config file {} is not UTF-8 text: line 2 has other bytes. Save it as UTF-8 and try again.",
             path.display()
         )
     );

@@ -56,7 +56,7 @@ fn the_blocks_do_what_they_say() {
     assert!(matches!(config.default_model, ModelRef::Of { .. }));
     assert!(config.telegram.is_some() && config.discord.is_some());
     assert_eq!(config.access.owners.len(), 1);
-    assert_eq!((config.agents.len(), config.bindings.len()), (3, 2));
+    assert_eq!((config.agents.len(), config.bindings.len()), (3, 4));
 }
 
 /// The line that a newcomer changes first is the first that can be switched on.

@@ -168,7 +168,7 @@ fn a_binding_to_an_unknown_agent_names_the_nearest() {
     9 | agent = "xyz"
       |         ^^^^^ no agent has this id
       |
-      = help: add a section [agents.xyz]
+      = help: add a section [agents.xyz], or name an agent of this file: `main`, `rose`
 
     2 problems in config.toml.
     "#);
@@ -204,7 +204,7 @@ fn an_owner_is_a_platform_and_a_number() {
     2 | owners = ["telegram:12345678", "@alice", 12345678]
       |                                          ^^^^^^^^ this is a number
       |
-      = help: write the platform and the number, such as `telegram:12345678`; /whoami in the chat shows it
+      = help: write `"telegram:12345678"`, if that is the id on Telegram; /whoami in the chat shows it
 
     2 problems in config.toml.
     "#);
@@ -489,7 +489,7 @@ fn a_fallback_that_leads_nowhere_is_a_problem() {
     5 | fallback = ["opnai/gpt-5.4", "gpt-5.4", 7]
       |                              ^^^^^^^^^ expected `provider/model` or `demo`
       |
-      = help: write it like `openai/gpt-5.4`, or `demo` for the built-in demo model
+      = help: write `openai/gpt-5.4`
 
     error: a model must be text in quotes
      --> config.toml:5:41
@@ -666,7 +666,7 @@ fn limits_are_read_and_0_means_none() {
             limits.max_minutes,
             limits.turns_per_minute
         ),
-        (7, 40, 2, 3)
+        (Some(7), 40, 2, 3)
     );
     assert_eq!(
         (
@@ -731,7 +731,7 @@ fn limits_that_cannot_be_meant_are_told() {
      --> config.toml:6:32
       |
     6 | prices = { mistral = { input = -1, output = 1e3 } }
-      |                                ^^ this is a number
+      |                                ^^ this is below 0
       |
       = help: write it like `input = 2.5`
 

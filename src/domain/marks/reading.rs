@@ -1,4 +1,4 @@
-//! Reads a prompt's text back, for the tests that show that nothing is ambiguous.
+//! Reads a prompt's text back, for tests of its unambiguity.
 
 use chrono::{DateTime, Local, NaiveDateTime, TimeZone};
 
@@ -7,8 +7,8 @@ use crate::domain::said::{Around, Author, MemoryMark, Said, Source, Voice};
 use crate::domain::{AgentId, Role};
 
 impl Marks {
-    /// The sources and words of a text. Panics for a text that [`Marks`] did not write. People have
-    /// no id in it, and times have no seconds.
+    /// The sources and words of a text. Panics for a text not written by [`Marks`]. People have no
+    /// id in a text, and times have no seconds.
     pub(crate) fn read(&self, text: &str) -> Vec<Said> {
         let begin = format!("{OPEN}{} ", self.word);
         let mut all: Vec<Said> = Vec::new();
@@ -175,7 +175,7 @@ fn read_around(mark: &str) -> Around {
     }
 }
 
-/// At the first colon that is no escaped one.
+/// Splits at the first colon without an escape.
 fn split_quote(text: &str) -> Option<(&str, &str)> {
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {

@@ -126,10 +126,35 @@ agent = "main"
     Warning guest-limits: Guests can write in open places, and a limit for guests is switched off. → Write `tokens_per_day` and `messages_per_minute` above 0 under [access.limits.guest].
     Warning groups-open: Anybody can add the bot to a group of their own and talk to it there (groups = "open"). → Write `groups = "bound"` under [access] and bind the places you want.
     Warning dms-open: Everybody can talk to the bot in private (dms = "open"). → Write `dms = "pairing"` under [access].
-    Note agent-limits: Guests can talk to `main`, which has no limit of the day. → Write `tokens_per_day` or `cost_per_day` under [agents.main.limits].
+    Note agent-limits: Guests can talk to `main`, which has no daily limit. → Write `tokens_per_day` or `cost_per_day` under [agents.main.limits].
     Note after-untrusted: Guests can talk to `main`, and a turn of `main` that has read a guest's words may still use web_fetch, agent_send, message_send. → Write `after_untrusted = "refuse"` under [agents.main].
     Note wide-binding: The binding in line 15 opens all of `telegram:group:-1001`, also topics, channels and threads that are made later. → Bind single topics or channels where that is too much.
     Note no-owner: Nobody is an owner on a platform, so nobody is told of problems there. → Write your id under [access] owners; /whoami shows it.
+    "#);
+}
+
+/// A remark that holds for several agents is one remark.
+#[test]
+fn agents_with_the_same_remark_are_told_together() {
+    let three = r#"
+[agents.main]
+[agents.rose]
+[agents.ada]
+[access]
+owners = ["telegram:1"]
+groups = "open"
+[[bindings]]
+match = "telegram:topic:-1001:1"
+agent = "rose"
+[[bindings]]
+match = "telegram:topic:-1001:2"
+agent = "ada"
+"#;
+    let told = check(three, &Facts::default());
+    let notes = told.lines().filter(|line| line.starts_with("Note"));
+    insta::assert_snapshot!(notes.collect::<Vec<_>>().join("\n"), @r#"
+    Note agent-limits: Guests can talk to `main`, `rose` and `ada`, which have no daily limit. → Write `tokens_per_day` or `cost_per_day` under [agents.main.limits], [agents.rose.limits] and [agents.ada.limits].
+    Note after-untrusted: Guests can talk to `main`, `rose` and `ada`, and a turn of theirs that has read a guest's words may still use web_fetch, agent_send, message_send. → Write `after_untrusted = "refuse"` under [agents.main], [agents.rose] and [agents.ada].
     "#);
 }
 

@@ -15,7 +15,7 @@ use super::messages::{Group, Outcome, arguments, groups};
 use super::request::{DONE, effort};
 use super::thoughts::{Thought, Thoughts};
 use crate::config::Reasoning;
-use crate::models::{Image, ModelError, ModelRequest, ToolCall, ToolSpec};
+use crate::models::{Image, ModelError, ModelRequest, Schema, ToolCall, ToolSpec};
 
 /// Tokens to think with, for models that want a number.
 const LOW_BUDGET: u32 = 1_024;
@@ -57,7 +57,7 @@ struct OutputConfig {
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: &'a Schema,
 }
 
 #[derive(Serialize)]
@@ -141,7 +141,7 @@ pub(super) fn body<'a>(model: &'a str, request: &'a ModelRequest, thoughts: &Tho
         model,
         stream: true,
         system,
-        tools: request.tools.iter().map(tool).collect(),
+        tools: request.tools.iter().map(|offered| tool(offered)).collect(),
         messages,
         thinking: settings
             .reasoning

@@ -2,7 +2,6 @@
 //! <https://platform.openai.com/docs/api-reference/chat>.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::answer::{Answer, Place, Stop};
@@ -11,7 +10,7 @@ use super::events::Event;
 use super::json::{Arguments, lenient, read};
 use super::messages::{DataUrl, Group, arguments, groups};
 use super::request::{DONE, effort};
-use crate::models::{ModelError, ModelRequest, ToolCall, ToolSpec, Usage};
+use crate::models::{ModelError, ModelRequest, Schema, ToolCall, ToolSpec, Usage};
 
 /// Beginnings of names of models that know the longest answer by its newer name only.
 const NEWER_MODELS: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
@@ -52,7 +51,7 @@ struct Tool<'a> {
 struct Function<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: &'a Schema,
     strict: bool,
 }
 

@@ -14,7 +14,7 @@ use super::json::{Arguments, lenient, read};
 use super::messages::{Group, Outcome, arguments, groups};
 use super::request::DONE;
 use crate::config::Reasoning;
-use crate::models::{Image, ModelError, ModelRequest, ToolCall, ToolSpec, Usage};
+use crate::models::{Image, ModelError, ModelRequest, Schema, ToolCall, ToolSpec, Usage};
 
 /// Tokens to think with, for models that want a number.
 const LOW_BUDGET: u32 = 1_000;
@@ -55,7 +55,7 @@ struct Tools<'a> {
 struct Function<'a> {
     name: &'a str,
     description: &'a str,
-    parameters_json_schema: &'a Value,
+    parameters_json_schema: &'a Schema,
 }
 
 #[derive(Serialize, Default, PartialEq)]
@@ -140,7 +140,11 @@ pub(super) fn body<'a>(model: &str, request: &'a ModelRequest) -> Body<'a> {
         temperature: settings.temperature,
         max_output_tokens: settings.max_tokens,
     };
-    let functions: Vec<Function<'_>> = request.tools.iter().map(function).collect();
+    let functions: Vec<Function<'_>> = request
+        .tools
+        .iter()
+        .map(|offered| function(offered))
+        .collect();
     let tools = (!functions.is_empty()).then_some(Tools {
         function_declarations: functions,
     });

@@ -10,6 +10,7 @@ mod chat;
 mod classify;
 mod claude;
 mod events;
+mod fuzz;
 mod gemini;
 mod json;
 mod messages;
@@ -23,6 +24,8 @@ mod thoughts;
 
 #[cfg(test)]
 mod tests;
+
+pub(crate) use fuzz::stream as fuzz_stream;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -38,6 +41,7 @@ use super::{
     CallError, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, Unavailable,
 };
 use crate::config::{Provider, ProviderKind, Secret};
+use crate::fail_points::{self, Passing};
 use crate::{http, open_files};
 
 use bounds::MAX_ERROR_BYTES;
@@ -121,6 +125,7 @@ impl ModelProvider for Remote {
             reading: Reading::new(kind),
             thoughts: self.thoughts.clone(),
             turn: Some(turn),
+            passing: None,
             key: self.provider.api_key.clone(),
         }
         .into_stream())
@@ -189,6 +194,8 @@ struct Call {
     thoughts: Thoughts,
     /// Given back with the connection.
     turn: Option<OwnedSemaphorePermit>,
+    /// From the first byte to the last.
+    passing: Option<Passing>,
     /// Never shown, wherever the server puts it.
     key: Option<Secret>,
 }
@@ -218,10 +225,13 @@ impl Call {
                 return Some(Ok(event));
             }
             match std::mem::replace(&mut self.progress, Progress::Over) {
-                Progress::Asking(asking) => match ask(asking, self.key.as_ref()).await {
-                    Ok(response) => self.progress = Progress::Answering(response),
-                    Err(error) => self.end(Err(error)),
-                },
+                Progress::Asking(asking) => {
+                    self.passing = Some(fail_points::calls(fail_points::Call::Model));
+                    match ask(asking, self.key.as_ref()).await {
+                        Ok(response) => self.progress = Progress::Answering(response),
+                        Err(error) => self.end(Err(error)),
+                    }
+                }
                 Progress::Answering(mut response) => match self.read_on(&mut response).await {
                     Ok(()) if self.reading.is_complete() => self.finish(),
                     Ok(()) => self.progress = Progress::Answering(response),
@@ -244,9 +254,10 @@ impl Call {
         };
         taken.map_err(|error| {
             let said = self.reading.failed_event();
+            let key = self.key.as_ref();
             CallError {
-                error,
-                detail: said.and_then(|said| sentence::sentence(said, exposed(self.key.as_ref()))),
+                error: without_key(error, key),
+                detail: said.and_then(|said| sentence::sentence(said, exposed(key))),
             }
         })
     }
@@ -267,6 +278,9 @@ impl Call {
     fn end(&mut self, last: Result<ModelEvent, CallError>) {
         self.reading.tell_rest();
         self.turn = None;
+        if let Some(passing) = self.passing.take() {
+            passing.ended();
+        }
         self.progress = Progress::Ending(last);
     }
 }
@@ -305,8 +319,9 @@ async fn refusal(mut response: reqwest::Response, key: Option<&Secret>) -> CallE
     };
     let _ = timeout(STALL, reading).await;
     let body = String::from_utf8_lossy(&body);
+    let error = of_status(response.status(), response.headers(), &body);
     CallError {
-        error: of_status(response.status(), response.headers(), &body),
+        error: without_key(error, key),
         detail: sentence::sentence(&body, exposed(key)),
     }
 }
@@ -315,6 +330,16 @@ fn disconnected(error: &reqwest::Error, key: Option<&Secret>) -> CallError {
     CallError {
         error: of_transport(error),
         detail: sentence::cleaned(&causes(error), exposed(key)),
+    }
+}
+
+/// A server cannot reject a key that it did not get.
+fn without_key(error: ModelError, key: Option<&Secret>) -> ModelError {
+    match error {
+        ModelError::Unavailable(Unavailable::KeyRejected(status)) if key.is_none() => {
+            ModelError::Unavailable(Unavailable::KeyWanted(status))
+        }
+        error => error,
     }
 }
 

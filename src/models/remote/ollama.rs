@@ -13,7 +13,7 @@ use super::json::{Arguments, lenient, read};
 use super::messages::{Group, arguments, groups};
 use super::request::effort;
 use crate::config::Reasoning;
-use crate::models::{ModelError, ModelRequest, ToolCall, ToolSpec, Usage};
+use crate::models::{ModelError, ModelRequest, Schema, ToolCall, ToolSpec, Usage};
 
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
@@ -53,7 +53,7 @@ struct Tool<'a> {
 struct Function<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: &'a Schema,
 }
 
 #[derive(Serialize)]

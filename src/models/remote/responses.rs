@@ -1,7 +1,6 @@
 //! OpenAI's Responses API: <https://platform.openai.com/docs/api-reference/responses>.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::answer::{Answer, Stop};
@@ -10,7 +9,7 @@ use super::events::Event;
 use super::json::{Arguments, lenient, read};
 use super::messages::{DataUrl, Group, Outcome, arguments, groups};
 use super::request::{DONE, effort};
-use crate::models::{ModelError, ModelRequest, ToolCall, ToolSpec, Usage};
+use crate::models::{ModelError, ModelRequest, Schema, ToolCall, ToolSpec, Usage};
 
 /// Tools stand before messages: the beginning of a prompt that stays the same is cheaper.
 #[derive(Serialize)]
@@ -44,7 +43,7 @@ struct Tool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: &'a Schema,
 }
 
 /// People's words come without a type.
@@ -112,7 +111,7 @@ pub(super) fn body<'a>(
         reasoning: settings.reasoning.map(|reasoning| Effort {
             effort: effort(reasoning),
         }),
-        tools: request.tools.iter().map(tool).collect(),
+        tools: request.tools.iter().map(|offered| tool(offered)).collect(),
         input: groups(&request.messages).flat_map(items).collect(),
         temperature: settings.temperature,
         max_output_tokens: settings.max_tokens,

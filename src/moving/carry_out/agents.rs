@@ -1,4 +1,5 @@
-//! Agents and their memories: new ones come whole, those that are here get what they do not have.
+//! Agents and their memories: new agents come whole, agents of an earlier import get the missing
+//! things.
 
 use std::collections::HashSet;
 
@@ -61,7 +62,7 @@ impl Import<'_> {
         }))
     }
 
-    /// Has a new agent move in. None if that failed; no uid in a look.
+    /// Moves a new agent in. None after a failure; no uid in a look.
     async fn newcomer(
         &mut self,
         agent: FoundAgent,
@@ -137,7 +138,7 @@ impl Import<'_> {
         Ok(Some((!self.wish.only_look).then_some(moved.uid)))
     }
 
-    /// Drops memories that cannot be kept, and closes those that were for all agents.
+    /// Drops unusable memories, and closes memories for all agents.
     fn fit_memories(&mut self, source_id: &str, memories: Vec<FoundMemory>) -> Vec<FoundMemory> {
         let mut closed = 0;
         let mut fitting = Vec::new();
@@ -169,7 +170,7 @@ impl Import<'_> {
         fitting
     }
 
-    /// Adds to an agent that is here.
+    /// Adds to an existing agent.
     async fn more_of(
         &mut self,
         agent: FoundAgent,
@@ -213,7 +214,7 @@ impl Import<'_> {
         self.memories(&source_id, agent.memories, (id, uid)).await
     }
 
-    /// The table of an agent that is here is its operator's.
+    /// The table of an existing agent is its operator's.
     fn keep_settings(&mut self, agent: &FoundAgent, id: &AgentId) {
         let written = agent.table.written().to_string();
         for line in written.lines().filter(|line| !line.trim().is_empty()) {

@@ -78,42 +78,18 @@ impl Import<'_> {
         (id, goes): (String, Goes),
         placed: &Placed,
     ) -> Result<(), MovingError> {
-        let mut item = Item::new(Kind::Conversation, &conversation.name, State::New);
-        let messages = |count| counted(&[(count, "message", "messages")]);
-        let count = conversation.messages.count;
-        item = match &goes {
-            Goes::Place(place) => item.to(place.to_string()).because(messages(count)),
-            Goes::More { place, from } => {
-                let more = format!("{} more", messages(count - from));
-                item.to(place.to_string()).because(more)
-            }
-            Goes::Archive(why) => {
-                let kept = format!(
-                    "{}, kept with {} for exports: {why}",
-                    messages(count),
-                    placed.id
-                );
-                item.because(kept)
-            }
-            Goes::Nowhere(why) => {
-                item.state = State::Same;
-                match *why {
-                    "" => item.because(messages(count)),
-                    why => item.because(why),
-                }
-            }
-        };
+        let item = announced(conversation, &goes, placed);
         let uid = match (placed.uid, &goes) {
-            (Some(uid), Goes::Place(_) | Goes::More { .. } | Goes::Archive(_)) => uid,
+            (Some(uid), Goes::Place(_) | Goes::More { .. } | Goes::Archive(_))
+                if !self.wish.only_look =>
+            {
+                uid
+            }
             _ => {
                 self.items.push(item);
                 return Ok(());
             }
         };
-        if self.wish.only_look {
-            self.items.push(item);
-            return Ok(());
-        }
         let (spool, spooled, origin) = (
             self.spool.clone(),
             conversation.messages,
@@ -132,32 +108,46 @@ impl Import<'_> {
             };
             whole.write(tx, &origin, (&id, &goes), uid)
         };
-        let arrived = self.site.db.write(write).await;
-        self.items.push(match arrived {
-            Ok(Arrived::InPlace) => Item {
-                state: State::Done,
-                ..item
-            },
-            Ok(Arrived::Aside) => {
-                let why = format!(
-                    "{}, kept with {} for exports: people have used the place here",
-                    messages(count),
-                    placed.id
-                );
-                Item {
-                    state: State::Done,
-                    target: None,
-                    ..item.because(why)
-                }
-            }
-            Ok(Arrived::NotAtAll) => Item {
-                state: State::Skipped,
-                ..item.because("the place has gone on here")
-            },
+        let item = match self.site.db.write(write).await {
+            Ok(arrived) => arrived.told(item, conversation, placed),
             Err(error) => failed(item, &error.to_string()),
-        });
+        };
+        self.items.push(item);
         Ok(())
     }
+}
+
+/// The line about a conversation before anything is written.
+fn announced(conversation: &FoundConversation, goes: &Goes, placed: &Placed) -> Item {
+    let item = Item::new(Kind::Conversation, &conversation.name, State::New);
+    let count = conversation.messages.count;
+    match goes {
+        Goes::Place(place) => item.to(place.to_string()).because(messages(count)),
+        Goes::More { place, from } => {
+            let more = format!("{} more", messages(count - from));
+            item.to(place.to_string()).because(more)
+        }
+        Goes::Archive(why) => item.because(kept(conversation, placed, why)),
+        Goes::Nowhere(why) => {
+            let item = Item {
+                state: State::Same,
+                ..item
+            };
+            match *why {
+                "" => item.because(messages(count)),
+                why => item.because(why),
+            }
+        }
+    }
+}
+
+fn messages(count: usize) -> String {
+    counted(&[(count, "message", "messages")])
+}
+
+fn kept(conversation: &FoundConversation, placed: &Placed, why: &str) -> String {
+    let messages = messages(conversation.messages.count);
+    format!("{messages}, kept with {} for exports: {why}", placed.id)
 }
 
 /// The messages of a conversation, ready to be written.
@@ -172,6 +162,30 @@ enum Arrived {
     InPlace,
     Aside,
     NotAtAll,
+}
+
+impl Arrived {
+    fn told(self, item: Item, conversation: &FoundConversation, placed: &Placed) -> Item {
+        match self {
+            Arrived::InPlace => Item {
+                state: State::Done,
+                ..item
+            },
+            Arrived::Aside => Item {
+                state: State::Done,
+                target: None,
+                ..item.because(kept(
+                    conversation,
+                    placed,
+                    "people have used the place here",
+                ))
+            },
+            Arrived::NotAtAll => Item {
+                state: State::Skipped,
+                ..item.because("the place has gone on here")
+            },
+        }
+    }
 }
 
 impl Whole<'_> {

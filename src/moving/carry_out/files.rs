@@ -1,4 +1,4 @@
-//! Files of agents, and how they are written: each in one step, for its owner only.
+//! Files of agents, each written in a single step, for its owner only.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -102,13 +102,13 @@ impl Import<'_> {
     }
 }
 
-/// A file that was copied.
+/// A copied file.
 pub(super) struct Stamped {
     pub(super) target: PathBuf,
     pub(super) digest: String,
 }
 
-/// Copies the files of a new agent into a folder. A file that cannot be read is noted.
+/// Copies the files of a new agent into a folder. Unreadable files are noted.
 pub(super) fn stage(
     source: &Source,
     files: &[FoundFile],
@@ -172,7 +172,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Writes a file for its owner only. An existing one is an error.
+/// Writes a file for its owner only. An existing file is an error.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
@@ -184,7 +184,8 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Puts a file in place in one step, by way of the private folder: a kill leaves nothing beside it.
+/// Puts a file in place in one step, by way of the private folder: a kill leaves no half-written
+/// file.
 fn replace(staged: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_new(staged, bytes)?;
     if let Some(folder) = path.parent() {

@@ -21,7 +21,7 @@ use crate::records::imports::{self, Carried, Origin, Row};
 use crate::tenants::{self, Additions, Trial};
 
 impl Import<'_> {
-    /// Writes tokens and keys, each with the section that uses it.
+    /// Writes tokens and keys, each with its section of the config.
     pub(super) async fn secrets(
         &mut self,
         secrets: &[FoundSecret],
@@ -98,7 +98,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Writes the rules that fit, and returns the config with them.
+    /// Writes the fitting rules, and returns the config with them.
     pub(super) async fn rules(
         &mut self,
         found: &Found,

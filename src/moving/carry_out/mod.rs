@@ -1,5 +1,5 @@
-//! Carries a plan out, or only looks. Each agent comes whole or not at all; each conversation and each
-//! person is a transaction of its own. A failure is told in the report, and the rest goes on.
+//! Carries a plan out, or only looks. Each agent comes whole or not at all; each conversation and
+//! each person is a transaction of its own. A failure is told in the report, and the rest goes on.
 
 mod agents;
 mod conversations;
@@ -35,7 +35,7 @@ pub(super) async fn run(
     let folder = source.tree.path().to_owned();
     let origin = Origin {
         system: wish.system.as_str(),
-        folder: folder.display().to_string(),
+        folder: source.name.display().to_string(),
     };
     let spool = source.spooled().map_err(disk(&folder))?;
     let known = load(site, &origin).await?;
@@ -119,7 +119,7 @@ struct Import<'a> {
     items: Vec<Item>,
 }
 
-/// An agent that is here now, or would be.
+/// An agent that is here now, or would be after the import.
 struct Placed {
     id: AgentId,
     /// Absent in a look at a new agent.
@@ -184,7 +184,7 @@ fn failed(item: Item, why: &str) -> Item {
     }
 }
 
-/// `2 files, 1 skill`; things of which there are none are left out.
+/// `2 files, 1 skill`, without the zeros.
 fn counted(counts: &[(usize, &str, &str)]) -> String {
     let there = counts.iter().filter(|(count, ..)| *count > 0);
     let words = there.map(|(count, one, many)| some(*count, one, many));

@@ -31,7 +31,7 @@ pub(super) const IDENTITY: [&str; 7] = [
     "MEMORY.md",
     "BOOTSTRAP.md",
 ];
-/// Files of a workspace without one.
+/// Files of a workspace without a counterpart.
 const OTHERS: [&str; 2] = ["HEARTBEAT.md", "BOOT.md"];
 
 /// Settings without a counterpart.
@@ -87,7 +87,7 @@ pub(super) fn read(source: &Source, wish: &Wish) -> Option<Found> {
     Some(found)
 }
 
-/// The agents of the config, and folders that it does not name.
+/// The agents of the config, and folders without an entry in the config.
 fn entries(source: &Source, settings: &Value) -> Vec<(String, Value)> {
     let agents = &settings["agents"];
     let mut entries: Vec<(String, Value)> = Vec::new();
@@ -181,7 +181,7 @@ fn files(source: &Source, agent: &mut FoundAgent, tree: &Arc<Tree>) {
         0 => {}
         count => source.manual(
             Kind::File,
-            tree.path().display().to_string(),
+            tree.shown().display().to_string(),
             format!(
                 "{} in it, besides its identity; copy what {} needs into its workspace",
                 some(count, "other file or folder", "other files and folders"),
@@ -238,7 +238,7 @@ fn workspace(
             Ok(inside) => source
                 .is_folder(&source.tree, inside)
                 .then(|| source.tree.below(inside).ok())?,
-            Err(_) => Tree::open(path).ok(),
+            Err(_) => source.outside(path),
         }
     });
     let found = trees.next().map(Arc::new);

@@ -20,17 +20,17 @@ pub(super) struct Places<'a> {
     pub(super) default: Option<&'a str>,
 }
 
-/// A bot of the source, with its settings in one piece.
+/// A bot of the source, with all its settings.
 struct Account {
     platform: Platform,
     id: String,
     settings: Map<String, Value>,
 }
 
-/// Who may write in a group, and how.
+/// The people who may write in a group, and whether they must mention the bot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Rights {
-    /// None: everybody there.
+    /// None: all people there.
     users: Option<Vec<PersonId>>,
     require_mention: Option<bool>,
 }
@@ -61,7 +61,7 @@ impl Places<'_> {
         self.settings[key].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// The bot to be carried: there is one for each platform here.
+    /// The bot to be carried: this program has a single bot for each platform.
     fn account(&self, platform: Platform) -> Option<Account> {
         let name = platform.to_string();
         let channel = self.settings["channels"][&name].as_object()?;
@@ -125,7 +125,7 @@ impl Places<'_> {
             .push(mapping::bot(account.platform, path, token));
     }
 
-    /// People who may write in private chats become members, and nobody more.
+    /// People who may write in private chats become members, not more.
     fn people(&self, account: &Account, found: &mut Found) {
         let name = account.platform.to_string();
         let policy = account.settings.get("dmPolicy").and_then(Value::as_str);
@@ -157,7 +157,7 @@ impl Places<'_> {
         }
     }
 
-    /// People who were let in by a code.
+    /// People let in by a code.
     fn paired(&self, account: &Account) -> Vec<String> {
         let name = account.platform.to_string();
         let tree = &self.source.tree;
@@ -215,7 +215,7 @@ impl Places<'_> {
         }
     }
 
-    /// Several agents in one place.
+    /// Places with several agents.
     fn broadcasts(&self) {
         let places = self.settings["broadcast"].as_object();
         for (place, agents) in places.into_iter().flatten() {
@@ -317,7 +317,7 @@ impl Places<'_> {
         }
     }
 
-    /// The agent that answers in places of an account without a rule of their own.
+    /// The agent for places of an account without a rule of their own.
     fn usual_agent(&self, account: &Account) -> Option<String> {
         let wide = self.list("bindings").iter().find(|binding| {
             let matched = &binding["match"];
@@ -333,7 +333,8 @@ impl Places<'_> {
         agent.or(self.default).map(str::to_owned)
     }
 
-    /// Who may write in a group of Telegram, or in one of its topics. An error if nobody may.
+    /// The people who may write in a Telegram group, or in a topic of the group. An error for a
+    /// closed place.
     fn telegram_rights(
         &self,
         account: &Account,
@@ -357,7 +358,7 @@ impl Places<'_> {
         rights(&account.settings, &layers, Platform::Telegram)
     }
 
-    /// The groups that the config lists, and their topics.
+    /// The groups in the config, and their topics.
     fn telegram_groups(&self, account: &Account, found: &mut Found) {
         let groups = account.settings.get("groups").and_then(Value::as_object);
         let usual = self.usual_agent(account);
@@ -450,7 +451,8 @@ impl Places<'_> {
         }
     }
 
-    /// Who may write in a channel of Discord, with the roles that may. An error if nobody may.
+    /// The people who may write in a Discord channel, and the roles with this right. An error for a
+    /// closed channel.
     fn discord_rights(
         &self,
         account: &Account,
@@ -479,7 +481,7 @@ impl Places<'_> {
         }
     }
 
-    /// Who may write in a whole server. An error if only some channels are open.
+    /// The people who may write in a whole server. An error if only some channels are open.
     fn guild(&self, account: &Account, id: &str) -> Result<Rights, String> {
         let guilds = account.settings.get("guilds").and_then(Value::as_object);
         let Some(guild) = guilds.and_then(|guilds| guilds.get(id).or_else(|| guilds.get("*")))
@@ -503,7 +505,7 @@ impl Places<'_> {
         rights(&account.settings, &[guild], Platform::Discord)
     }
 
-    /// The channels that the config lists.
+    /// The channels in the config.
     fn discord_channels(&self, account: &Account, found: &mut Found) {
         let guilds = account.settings.get("guilds").and_then(Value::as_object);
         let usual = self.usual_agent(account);
@@ -554,7 +556,8 @@ impl Places<'_> {
     }
 }
 
-/// The rights in a place: of its own settings, else of those around it, else of the whole account.
+/// The rights in a place: by its own settings, else by the settings around it, else by the whole
+/// account.
 fn rights(
     account: &Map<String, Value>,
     layers: &[&Value],
@@ -574,7 +577,7 @@ fn rights(
             let listed = first("users").or_else(|| first("allowFrom"));
             let has_roles = first("roles").is_some();
             let listed = match platform {
-                // In Discord the list of channels is the list of what is allowed.
+                // In Discord the list of channels is the list of allowed channels.
                 Platform::Discord => listed,
                 _ => listed
                     .or_else(|| account.get("groupAllowFrom"))

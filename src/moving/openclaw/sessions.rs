@@ -1,4 +1,5 @@
-//! Conversations of OpenClaw: rows of each agent's database, some of them compressed, or JSONL files.
+//! Conversations of OpenClaw: rows of each agent's database, some of them compressed, or JSONL
+//! files.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -56,7 +57,7 @@ pub(super) fn read(source: &Source, found: &mut Found) {
     }
 }
 
-/// A name that is no path.
+/// Whether a name is no path.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains('/')
 }
@@ -128,8 +129,7 @@ fn sessions(source: &Source, agent: &FoundAgent, database: &Database) -> Vec<Ses
     sessions
 }
 
-/// Where each session was held. People who wrote in one session from several chats are several
-/// addresses.
+/// The addresses of each session. A session has several if people wrote from several chats.
 fn addresses(source: &Source, database: &Database) -> HashMap<String, Vec<Address>> {
     let columns = [
         "conversation_id",
@@ -211,7 +211,7 @@ fn of_key(key: &str) -> Result<SessionKey, &'static str> {
     address.place().ok_or(NO_PLACE)
 }
 
-/// The events of a session that count, in order.
+/// The valid events of a session, in order.
 fn events(source: &Source, database: &Database, session: &str, folder: &Path) -> Vec<Value> {
     let quoted = session.replace('\'', "''");
     let filter = format!("WHERE session_id = '{quoted}'");
@@ -250,7 +250,7 @@ fn events(source: &Source, database: &Database, session: &str, folder: &Path) ->
     events.collect()
 }
 
-/// The events of a session that was put away, in a blob or in a file.
+/// The events of an archived session, in a blob or in a file.
 fn cold(source: &Source, database: &Database, filter: &str, folder: &Path) -> Vec<Value> {
     let columns = ["archive_name", "storage", "archive_blob"];
     let table = ("session_transcript_cold_archives", columns.as_slice());
@@ -387,7 +387,7 @@ fn of_entry(key: &str, entry: &Value) -> Result<SessionKey, &'static str> {
     address.place().ok_or(UNKNOWN)
 }
 
-/// Adds a conversation with words, and returns the number of calls and results of tools in it.
+/// Adds a conversation with words, and returns its number of calls and results of tools.
 fn add(source: &Source, agent: &mut FoundAgent, session: Session, events: Vec<Value>) -> usize {
     let person = session
         .place
@@ -396,7 +396,7 @@ fn add(source: &Source, agent: &mut FoundAgent, session: Session, events: Vec<Va
         .and_then(SessionKey::only_person);
     let transcript = Transcript::of(events, person.as_ref());
     let summary = transcript.summary.filter(|summary| {
-        // A summary stands before words that it does not cover.
+        // A summary must cover some of the messages, and no others.
         summary.messages > 0 && summary.messages <= transcript.messages.len()
     });
     match source.spool(transcript.messages) {
@@ -427,7 +427,7 @@ struct Transcript {
 impl Transcript {
     fn of(events: Vec<Value>, person: Option<&PersonId>) -> Self {
         let mut transcript = Transcript::default();
-        // The entry that each message was.
+        // The id of each message's entry.
         let mut entries: Vec<String> = Vec::new();
         for event in events {
             let kept = event["firstKeptEntryId"].as_str();
@@ -486,7 +486,7 @@ fn message(event: &Value, person: Option<&PersonId>) -> (Option<Arriving>, usize
     ((!is_empty).then_some(arriving), tools)
 }
 
-/// The text of a content, and the number of calls in it. Pictures are told by a word.
+/// The text of a content, and its number of calls. Pictures are told by a word.
 fn text_of(content: &Value) -> (String, usize) {
     match content {
         Value::String(text) => (text.clone(), 0),

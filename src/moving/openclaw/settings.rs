@@ -7,14 +7,15 @@ use serde_json::{Map, Value};
 use crate::moving::report::Kind;
 use crate::moving::source::Source;
 
-/// Files that include each other.
+/// The deepest chain of included files.
 const MAX_INCLUDES: usize = 10;
 /// Brackets inside brackets. The reader of JSON5 needs stack for each.
 const MAX_NESTING: usize = 200;
 /// Names of the file, the newest first.
 const NAMES: [&str; 3] = ["openclaw.json", "moltbot.json", "clawdbot.json"];
 
-/// The settings, with those of included files. None without a file; an unreadable one is noted.
+/// The settings, with the settings of included files. None without a file; an unreadable file is
+/// noted.
 pub(super) fn load(source: &Source) -> Option<Value> {
     let tree = &source.tree;
     let mut names = NAMES.iter().map(Path::new);
@@ -81,7 +82,7 @@ fn include(source: &Source, value: Value, path: &Path, depth: usize) -> Value {
     whole
 }
 
-/// A path without `..`, which stays in the folder.
+/// A path without `..`, and so inside the folder.
 fn plain(path: &Path) -> Option<PathBuf> {
     let parts = path.components().filter(|part| *part != Component::CurDir);
     let parts: Vec<Component<'_>> = parts.collect();

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::inbox::{self, Accepted};
 use super::super::journal::AskedMessage;
-use super::super::subagents;
+use super::super::{speakers, subagents};
 use super::deleting::DELETED;
 use super::{Conversation, conversation, touch};
 use crate::access::{Role, numbers};
@@ -70,6 +70,7 @@ pub(crate) fn take_back(tx: &Transaction<'_>, inbox_ids: &[i64]) -> rusqlite::Re
 fn labels(tx: &Transaction<'_>, message: &Accepted, written: Labels) -> rusqlite::Result<Labels> {
     match &message.inbound.extras.internal {
         Some(Internal::Subagent { run }) => subagents::labels_of_task(tx, run),
+        Some(Internal::Job(run)) => Ok(written | Labels::from_bits(run.read)),
         _ => Ok(written),
     }
 }
@@ -123,6 +124,9 @@ fn append_words(
     let around = inbound.around();
     numbers::ensure(tx, &inbound.origin.person)?;
     quoted(&around).try_for_each(|person| numbers::ensure(tx, person))?;
+    if !inbound.origin.key.is_internal() {
+        speakers::heard(tx, &person, name, now)?;
+    }
     let bound = params![
         place,
         spot.conversation.0,
@@ -201,7 +205,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) inbox_id: i64,
     /// The person behind the turn.
     pub(crate) person: &'a PersonId,
-    /// What the turn has read.
+    /// The labels of everything that the turn has read.
     pub(crate) read: Labels,
 }
 
@@ -231,7 +235,7 @@ pub(crate) fn append_agent(
     ])
 }
 
-/// Appends a line about a switch to another agent, in the name of the person behind it.
+/// Appends a line about a switch to another agent, in the name of the person behind the switch.
 pub(crate) fn append_handoff(
     tx: &Transaction<'_>,
     by: (&Inbound, Role),
@@ -307,7 +311,7 @@ pub(crate) fn append_sent(
     Ok(id)
 }
 
-/// Writes down the names of the tools behind an agent's message, each as often as it was called.
+/// Writes down the names of the tools behind an agent's message, with repetitions.
 pub(crate) fn tell_tools(
     tx: &Transaction<'_>,
     message: i64,

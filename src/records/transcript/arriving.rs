@@ -5,6 +5,7 @@
 
 use rusqlite::{Transaction, params};
 
+use super::super::speakers;
 use super::super::summaries::{self, Summary};
 use super::super::view::View;
 use super::Conversation;
@@ -22,7 +23,7 @@ pub(crate) struct Arriving {
     pub(crate) at: i64,
 }
 
-/// The one who said it.
+/// The author of a message from another system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Speaker {
     Agent,
@@ -37,9 +38,9 @@ pub(crate) enum Speaker {
 pub(crate) enum Into<'a> {
     /// The running conversation of a place, behind the older imported ones.
     Place(&'a SessionKey),
-    /// More of the conversation that was taken in last.
+    /// More of the conversation taken in last.
     More(&'a SessionKey),
-    /// A place of the agent alone, which no turn reads. An export takes it along.
+    /// A place of the agent alone, for exports. No turn reads the place.
     Archive { name: &'a str },
 }
 
@@ -47,7 +48,7 @@ pub(crate) enum Into<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SummedUp<'a> {
     pub(crate) text: &'a str,
-    /// The number of messages, from the first, that it stands for.
+    /// The number of messages, from the first, covered by the summary.
     pub(crate) messages: usize,
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn arrive(
             summaries::keep(tx, &key, (conversation, view), uid, &summary, now)?;
         }
     }
-    // Lists of places have those with a time of their last use, and an archive is in none.
+    // Lists of places show places with a time of their last use, and never an archive.
     if let (Into::Place(_) | Into::More(_), Some(last)) = (into, messages.last()) {
         let sql = "UPDATE places SET active_at = max(coalesce(active_at, 0), ?2) WHERE id = ?1";
         tx.execute(sql, params![place, last.at])?;
@@ -105,7 +106,7 @@ pub(crate) fn arrive(
     Ok(Some(key))
 }
 
-/// Whether the place has anything that was not imported, or waits for an answer.
+/// Whether the place has messages besides imported ones, or waits for an answer.
 fn is_used(tx: &Transaction<'_>, place: PlaceId) -> rusqlite::Result<bool> {
     tx.query_row(
         "SELECT EXISTS (SELECT 1 FROM messages WHERE place_id = ?1 AND labels IS NOT ?2)
@@ -145,6 +146,10 @@ fn insert(
                 numbers::ensure(tx, id)?;
             }
             let name = name.as_deref().map(name_line);
+            if let Some(id) = id {
+                let name = name.as_deref().unwrap_or_default();
+                speakers::heard(tx, &id.to_string(), name, message.at)?;
+            }
             ("person", None, id.as_ref().map(ToString::to_string), name)
         }
     };

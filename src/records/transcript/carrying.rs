@@ -1,6 +1,6 @@
 //! Copies a conversation to another place, or moves everything said in a place to another.
 
-use rusqlite::{Transaction, params};
+use rusqlite::{Connection, Transaction, params};
 
 use super::super::summaries;
 use crate::routing::places::{PlaceId, Twin};
@@ -22,15 +22,17 @@ pub(crate) fn copy(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::R
     Ok(count)
 }
 
+/// Whether anything was ever said in a place.
+pub(crate) fn has_any(connection: &Connection, place: PlaceId) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE place_id = ?1)";
+    connection.query_row(sql, [place], |row| row.get(0))
+}
+
 /// Moves everything said in a place to another, behind the conversations that are over there. The
 /// old place begins a new conversation. Returns the number of messages.
 pub(crate) fn move_all(tx: &Transaction<'_>, Twin { old, new }: Twin) -> rusqlite::Result<usize> {
     let (in_old, in_new) = (conversation_of(tx, old)?, conversation_of(tx, new)?);
-    let has_past: bool = tx.query_row(
-        "SELECT EXISTS (SELECT 1 FROM messages WHERE place_id = ?1)",
-        [new],
-        |row| row.get(0),
-    )?;
+    let has_past = has_any(tx, new)?;
     let offset = if has_past { in_new } else { 0 };
     summaries::move_all(tx, Twin { old, new }, offset)?;
     let count = tx.execute(

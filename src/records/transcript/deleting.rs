@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, Transaction, params};
 
-use super::super::summaries;
+use super::super::{summaries, turn_notes};
 use super::Conversation;
 use crate::domain::{MessageId, Platform, SessionKey};
 use crate::routing::places;
@@ -13,16 +13,16 @@ use crate::routing::places;
 pub(super) const DELETED: &str = "[deleted]";
 
 /// The rows of a single message, also in copies of a conversation at the terminal, whose own
-/// messages have ids of another form. The `+` keeps SQLite from searching by place, because a platform
-/// has most rows of the table.
-const ALONE: &str = "SELECT id FROM messages WHERE written_as = ?1 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2 OR key GLOB 'local:*')";
-/// The rows of a message together with others sent with it, such as an album.
+/// messages have ids of another form. The `+` keeps SQLite from searching by place, because a
+/// platform has most rows of the table.
+const ALONE: &str = "SELECT id FROM messages WHERE written_as = ?1 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2 OR key GLOB 'local:*' OR key GLOB 'web:*')";
+/// The rows of a message sent together with others, such as in an album.
 const AMONG_OTHERS: &str = "SELECT id FROM messages
-    WHERE instr(trim(written_as), ' ') > 0 AND instr(written_as, ?1) > 0 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2 OR key GLOB 'local:*')";
+    WHERE instr(trim(written_as), ' ') > 0 AND instr(written_as, ?1) > 0 AND +place_id IN (SELECT id FROM places WHERE key GLOB ?2 OR key GLOB 'local:*' OR key GLOB 'web:*')";
 
-/// Blanks the words of these messages of a platform, in every conversation. Summaries that cover
-/// them are deleted. Messages taken as one share a row, and lose all their words. Returns the number
-/// of rows.
+/// Blanks the words of these messages of a platform, in every conversation. Summaries over these
+/// messages are deleted, and prompts of their places. Messages taken as one share a row, and lose
+/// all their words. Returns the number of rows.
 pub(crate) fn blank(
     tx: &Transaction<'_>,
     platform: Platform,
@@ -50,6 +50,7 @@ pub(crate) fn blank(
     for row in rows {
         blanked += statement.execute(params![row, DELETED, now])?;
         summaries::forget_covering(tx, row)?;
+        turn_notes::forget_prompts_with(tx, row)?;
     }
     Ok(blanked)
 }

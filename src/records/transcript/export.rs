@@ -1,8 +1,7 @@
-//! Conversations of an agent, exported to another home folder or imported from one.
+//! Conversations of an agent, exported to another home folder or imported from another.
 //!
 //! Imported words are the package's: no platform saw them. They are kept in places of the agent
-//! alone, named after its uid, and no turn, search or command reads those. An export takes them
-//! along.
+//! alone, named after its uid, unread by turns, searches and commands. An export takes them along.
 
 use std::collections::HashMap;
 
@@ -14,9 +13,9 @@ use crate::channels::name_line;
 use crate::domain::{AgentUid, Around, Label, Labels, PersonId, SessionKey};
 use crate::routing::places::PlaceId;
 
-/// The highest number of a conversation; /new counts by one.
+/// The highest number of a conversation; each /new adds 1.
 const MOST_CONVERSATIONS: i64 = 1_000_000;
-/// The longest text, above that of any answer.
+/// The longest text, above the length of any answer.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
 /// Places in a package.
 const MOST_PLACES: usize = 20_000;
@@ -90,7 +89,7 @@ pub(crate) fn export(
     uid: AgentUid,
     view: View,
 ) -> rusqlite::Result<Vec<ExportedMessage>> {
-    // The name of an imported place is the key that it had at home.
+    // The name of an imported place is its key in the old home.
     let mut statement = connection.prepare(&format!(
         "SELECT iif(key GLOB ?3, coalesce(places.name, key), key), messages.conversation, kind, person, person_name, text,
                 messages.created_at, part_uid IS ?2, around
@@ -134,7 +133,7 @@ fn with_around(around: Option<String>, text: String) -> String {
 pub(crate) struct Importing<'a> {
     tx: &'a Transaction<'a>,
     uid: AgentUid,
-    /// By the key in the package.
+    /// Places by the key in the package.
     places: HashMap<String, PlaceId>,
 }
 
@@ -173,8 +172,8 @@ impl<'a> Importing<'a> {
         Ok(())
     }
 
-    /// The agent's own place for the conversations of a place. Without a time of its last use, so
-    /// no list of places has it.
+    /// The agent's own place for the conversations of a place. The place has no time of its last
+    /// use, and so is in no list of places.
     fn place(&mut self, message: &ExportedMessage) -> rusqlite::Result<PlaceId> {
         if let Some(place) = self.places.get(&message.place) {
             return Ok(*place);

@@ -6,7 +6,7 @@ use super::Conversation;
 use crate::domain::{PersonId, SessionKey};
 use crate::routing::places;
 
-/// Whom a conversation is with.
+/// The agent that a conversation is with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct With {
     /// The id of the agent.
@@ -15,10 +15,10 @@ pub(crate) struct With {
     pub(crate) answer_to: Option<i64>,
 }
 
-/// The agent that a conversation is with: the agent of the last answer, and of the handoffs since its
-/// question came. A switch during an answer stands above the answer in the transcript.
-/// With `people`, only answers to them count, because others in the place may have another agent.
-/// None without an answer.
+/// The agent that a conversation is with: the agent of the last answer, and of the handoffs since
+/// its question came. A switch during an answer stands above the answer in the transcript. With
+/// `people`, only answers to them count, because others in the place may have another agent. None
+/// without an answer.
 pub(crate) fn current_agent(
     connection: &Connection,
     place: &SessionKey,

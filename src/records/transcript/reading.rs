@@ -1,15 +1,17 @@
-//! The transcript as an operator reads it: of every place, in every conversation.
+//! The operator's view of the transcript: of every place, in every conversation.
 //!
 //! Nothing here is for a turn. A turn reads its own place, through a `View`.
+
+use std::collections::HashMap;
 
 use rusqlite::{Connection, Row, params};
 use serde_json::Value;
 
 use super::{SAID, SAID_FROM, labels, said, searched};
-use crate::domain::{AgentUid, Labels, Said, SessionKey};
+use crate::domain::{AgentUid, Labels, PersonId, Said, SessionKey};
 use crate::routing::places;
 
-/// The conversations of a place that are read.
+/// The wanted conversations of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// Since the last /new.
@@ -17,13 +19,13 @@ pub(crate) enum Extent {
     All,
 }
 
-/// A message with everything that is kept about it.
+/// A message with all its columns.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) id: i64,
     pub(crate) conversation: i64,
     pub(crate) said: Said,
-    /// By the platform's clock where it told one.
+    /// The time by the platform's clock, if known.
     pub(crate) at: i64,
     pub(crate) stored_at: i64,
     /// Talk among people.
@@ -60,8 +62,8 @@ pub(crate) fn entries(
     Ok(entries)
 }
 
-/// Messages of all places with all of these words, newest first. With an agent: those of its part
-/// of each conversation.
+/// Messages of all places with all of these words, newest first. With an agent: only its part of
+/// each conversation.
 pub(crate) fn search_everywhere(
     connection: &Connection,
     words: &[String],
@@ -111,4 +113,26 @@ fn entry(row: &Row<'_>, place: &SessionKey) -> rusqlite::Result<Entry> {
         labels: labels(row)?,
         meta: serde_json::from_str(&meta).unwrap_or(Value::Null),
     })
+}
+
+/// The latest messages of people: by place, writer and time, their words.
+pub(crate) fn latest_words(
+    connection: &Connection,
+    limit: usize,
+) -> rusqlite::Result<HashMap<(SessionKey, PersonId, i64), String>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT key, person, coalesce(sent_at, messages.created_at), text FROM messages
+         JOIN places ON places.id = place_id
+         WHERE kind = 'person' AND person IS NOT NULL AND deleted_at IS NULL
+         ORDER BY messages.id DESC LIMIT ?1",
+    )?;
+    let rows = statement.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+        let key = row.get::<_, String>(0)?.parse().ok();
+        let person = row.get::<_, String>(1)?.parse().ok();
+        let (at, text) = (row.get(2)?, row.get(3)?);
+        Ok(key
+            .zip(person)
+            .map(|(key, person)| ((key, person, at), text)))
+    })?;
+    rows.filter_map(Result::transpose).collect()
 }

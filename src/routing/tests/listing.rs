@@ -180,7 +180,7 @@ fn a_pin_over_a_binding() {
     );
     insta::assert_snapshot!(explanation, @r#"
     telegram:topic:-100:7 belongs to main
-    because of pin set by telegram:9
+    because telegram:9 chose it
 
     pin          telegram:topic:-100:7  main, set by telegram:9: decides
     exact topic  telegram:topic:-100:7  config.toml line 1, ops: would decide without the pin
@@ -200,7 +200,7 @@ fn a_pin_over_a_binding() {
 fn nothing_but_the_default() {
     insta::assert_snapshot!(listing("local:home:work by=local:you"), @"
     local:home:work belongs to main
-    because of default_agent
+    because it is the default agent
 
     name: work
 
@@ -211,6 +211,34 @@ fn nothing_but_the_default() {
     platform     local            no binding
     default      default_agent    main: decides
     ");
+}
+
+/// Rules without a binding are told together, so that the answer stays on the screen.
+#[test]
+fn in_short_the_kinds_without_a_binding_are_one_line() {
+    let explanation = explain(&table(RULES), None, &message("telegram:topic:-100:8"));
+    let mut closed = explain(&table(""), None, &message("telegram:topic:-100:8"));
+    closed.is_silent = true;
+    insta::assert_snapshot!(format!("{}\n{}", explanation.in_short(), closed.in_short()), @r#"
+    telegram:topic:-100:8 belongs to rose
+    because of config.toml line 2: group telegram:group:-100
+
+    locked: only owners and admins may use /agent here
+
+    pin          telegram:topic:-100:8  no pin
+    name or tag  telegram:group:-100    config.toml line 3, ops: does not match
+                                          name "ops*": no, the name is not known
+    group        telegram:group:-100    config.toml line 2, rose: decides
+    default      default_agent          main: not needed
+    no binding for: exact topic, member, name or tag, every topic, person, platform
+
+    Otherwise main would answer in telegram:topic:-100:8
+    because it is the default agent
+
+    pin      telegram:topic:-100:8  no pin
+    default  default_agent          main: decides
+    no binding for: exact topic, member, name or tag, every topic, group, person, platform
+    "#);
 }
 
 #[test]
@@ -264,4 +292,47 @@ fn the_same_for_programs() {
       }
     ]
     "#);
+}
+
+/// What each rank says, in the words of What if.
+#[test]
+fn every_rank_says_why() {
+    let ranks = |place: &str| {
+        let explanation = explain(&table(RULES), None, &message(place));
+        let ranks = explanation.by_rank().into_iter();
+        let lines = ranks.map(|rank| format!("{}: {:?}, {}", rank.title, rank.says, rank.why));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(ranks("telegram:topic:-100:7 name=Garden"), @r#"
+    Pin, set with /agent: NoRule, no pin
+    Exact topic or thread: Decides, line 1: telegram:topic:-100:7
+    Member in a group: NoRule, no binding for telegram:group:-100:5
+    Name of the topic, or tag: Misses, line 3: name "ops*", but the name is "Garden"
+    Every topic of the group: NoRule, no binding for telegram:topic:-100:*
+    Group, channel, chat or room: Matches, line 2 matches, but a stronger rule decides
+    Channel of the thread: NotHere, not a thread
+    Category: NotHere, only on Discord
+    Server and role: NotHere, only on Discord
+    Server: NotHere, only on Discord
+    Person anywhere: NoRule, no binding for telegram:user:5
+    Private chats: NotHere, not a private chat
+    Platform: NoRule, no binding for telegram
+    default_agent: NoRule, main: not needed
+    "#);
+    insta::assert_snapshot!(ranks("discord:thread:20:21"), @"
+    Pin, set with /agent: NoRule, no pin
+    Exact topic or thread: NoRule, no binding for discord:thread:20:21
+    Member in a group: NoRule, no binding for discord:channel:20:5
+    Name of the topic, or tag: NoRule, no binding for discord:channel:20
+    Every topic of the group: NotHere, not a topic of a Telegram group
+    Group, channel, chat or room: NotHere, a thread: its channel has the rank below
+    Channel of the thread: Decides, line 7: discord:channel:20
+    Category: NotHere, the category is not known
+    Server and role: NotHere, the server is not known
+    Server: NotHere, the server is not known
+    Person anywhere: NoRule, no binding for discord:user:5
+    Private chats: NotHere, not a private chat
+    Platform: NoRule, no binding for discord
+    default_agent: NoRule, main: not needed
+    ");
 }

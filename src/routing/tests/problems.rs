@@ -30,6 +30,60 @@ fn a_malformed_pattern_is_pointed_at() {
     "#);
 }
 
+/// Links and other notations are read, so that the whole key can be pasted.
+#[test]
+fn links_and_other_notations_become_keys() {
+    let patterns = [
+        "telegram/topic/-1001234567890/101",
+        "t.me/c/1234567890/101",
+        "https://t.me/c/1234567890/101/55",
+        "https://web.telegram.org/a/#-1001234567890_101",
+        "https://discord.com/channels/812345678901234567/912345678901234567",
+        "slack:C024BE91L",
+        "telegram:topic:-1234567890:101",
+        "telegram:topic:-1234567890:*",
+        "telegram:topic:1234567890:101",
+        "telegram:-1234567890:101",
+    ];
+    let told: String = patterns
+        .iter()
+        .map(|pattern| problems_of(&format!("{pattern} -> ops")))
+        .collect();
+    insta::assert_snapshot!(told, @r#"
+    `telegram/topic/-1001234567890/101` is not a place that a binding can match
+      at "telegram/topic/-1001234567890/101": the parts are joined by colons
+      help: write `telegram:topic:-1001234567890:101`
+    `t.me/c/1234567890/101` is not a place that a binding can match
+      at "t.me/c/1234567890/101": a link, and not a key
+      help: write `telegram:topic:-1001234567890:101`, if the link leads there; /whoami prints the key to paste
+    `https://t.me/c/1234567890/101/55` is not a place that a binding can match
+      at "https://t.me/c/1234567890/101/55": a link, and not a key
+      help: write `telegram:topic:-1001234567890:101`, if the link leads there; /whoami prints the key to paste
+    `https://web.telegram.org/a/#-1001234567890_101` is not a place that a binding can match
+      at "https://web.telegram.org/a/#-1001234567890_101": a link, and not a key
+      help: write `telegram:topic:-1001234567890:101`, if the link leads there; /whoami prints the key to paste
+    `https://discord.com/channels/812345678901234567/912345678901234567` is not a place that a binding can match
+      at "https://discord.com/channels/812345678901234567/912345678901234567": a link, and not a key
+      help: write `discord:channel:912345678901234567`, if the link leads there; /whoami prints the key to paste
+    `slack:C024BE91L` is not a place that a binding can match
+      at "slack:C024BE91L": Parlor has no Slack
+      help: delete this binding, or begin with telegram, discord, web or local
+    `telegram:topic:-1234567890:101` is not a place that a binding can match
+      at "telegram:topic:-1234567890:101": ids of groups with topics begin with -100
+      help: write `telegram:topic:-1001234567890:101`
+    `telegram:topic:-1234567890:*` is not a place that a binding can match
+      at "telegram:topic:-1234567890:*": ids of groups with topics begin with -100
+      help: write `telegram:topic:-1001234567890:*`
+    `telegram:topic:1234567890:101` is not a place that a binding can match
+      at "telegram:topic:1234567890:101": `1234567890` is not the id of a group
+      help: group ids are negative: write `-1001234567890`, if it is from a link; /whoami prints the key to paste
+    `telegram:-1234567890:101` is not a place that a binding can match
+      at "telegram:-1234567890:101": ids of groups with topics begin with -100
+      help: write `telegram:topic:-1001234567890:101`
+    "#);
+    check_fine("telegram:group:-1234567890 -> ops");
+}
+
 #[test]
 fn a_malformed_pattern_says_what_to_write_instead() {
     let patterns = [
@@ -89,10 +143,10 @@ fn a_malformed_pattern_says_what_to_write_instead() {
         write `telegram:group:-100`
     "telegam:group:-100": begins with no platform
         did you mean `telegram`?
-    "matrix:room": begins with no platform
-        begin with telegram, discord or local; /whoami prints the key to paste
+    "matrix:room": Parlor has no Matrix
+        delete this binding, or begin with telegram, discord, web or local
     "": begins with no platform
-        begin with telegram, discord or local; /whoami prints the key to paste
+        begin with telegram, discord, web or local; /whoami prints the key to paste
     "discord:server:8": discord has no kind of place called `server`
         write `discord:guild:<server>`; /whoami prints the key to paste
     "discord:guild:-8": `-8` is not an id on Discord

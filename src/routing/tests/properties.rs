@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
 use super::*;
+use crate::routing::ranked::Says;
 use crate::routing::{Rank, Rule, explain};
 
 proptest! {
@@ -23,6 +24,19 @@ proptest! {
         prop_assert_eq!(&explanation.route, &route(&table, pin.as_ref(), &origin));
         let deciding = explanation.to_string().matches(": decides\n").count();
         prop_assert_eq!(deciding, 1);
+    }
+
+    /// All fourteen ranks are told, and the one that decides is that of the route.
+    #[test]
+    fn one_rank_of_fourteen_decides(bindings in any_rules(), origin in any_message(), pinned in any::<bool>()) {
+        let (table, _) = build(&bindings);
+        let pin = pinned.then(|| pin("rose"));
+        let explanation = explain(&table, pin.as_ref(), &origin);
+        let ranks = explanation.by_rank();
+        prop_assert_eq!(ranks.len(), 14);
+        let deciding: Vec<&str> = ranks.iter().filter(|rank| rank.says == Says::Decides).map(|rank| rank.rank).collect();
+        prop_assert_eq!(deciding, [explanation.route.rule.rank().as_str()]);
+        prop_assert!(ranks.iter().all(|rank| !rank.why.is_empty()), "{ranks:?}");
     }
 
     /// S4.29

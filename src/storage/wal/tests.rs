@@ -120,7 +120,7 @@ fn a_log_that_is_cut_or_damaged_is_read_as_far_as_it_is_good() {
     let file = File::open(&path).expect("opens");
     let fits_with = |log: &[u8]| {
         std::fs::write(beside(&path), log).expect("writes");
-        fits(&file, &path).expect("can be read")
+        fits(&file, &path).expect("can be read") && is_whole(&file, &path).expect("can be read")
     };
     for length in (0..log.len()).step_by(501) {
         assert!(fits_with(&log[..length]), "cut at {length}");
@@ -144,11 +144,56 @@ fn the_counts_are_those_that_sqlite_reads() {
     };
     let first = count().wrapping_add(1);
     scratch.fill(4);
-    let counts = counts(&beside(&scratch.path()))
+    let log = read(&beside(&scratch.path()))
         .expect("reads")
-        .expect("there are some");
+        .expect("there is one");
+    let counts = log.counts.expect("there are some");
     assert_eq!(
         (counts.first.0.cast_signed(), counts.last.0.cast_signed()),
         (first, count())
     );
+}
+
+/// Pages that are still in the log only are no loss, and pages that are in neither file are.
+#[test]
+fn a_file_that_is_shorter_than_its_log_needs_is_found() {
+    let scratch = Scratch::new();
+    scratch.fill(30);
+    scratch.fold();
+    scratch.fill(30);
+    let (path, is_whole) = (scratch.path(), |path: &Path| {
+        is_whole(&File::open(path).expect("opens"), path).expect("can be read")
+    });
+    assert!(is_whole(&path));
+    let (database, log) = (scratch.copy(), std::fs::read(beside(&path)).expect("reads"));
+    let apart = TempDir::new().expect("a folder");
+    let copy = apart.path().join("parlor.db");
+    std::fs::write(beside(&copy), &log).expect("writes");
+    for (length, expected) in [
+        (database.len(), true),
+        (database.len() - 1, false),
+        (database.len() / 2, false),
+        (100, false),
+    ] {
+        std::fs::write(&copy, &database[..length]).expect("writes");
+        assert_eq!(is_whole(&copy), expected, "{length} bytes");
+    }
+}
+
+/// A process that ends moves its log into the database, and cuts the log off while it is read.
+#[test]
+fn a_log_that_is_cut_off_between_two_looks_is_no_misfit() {
+    let scratch = Scratch::new();
+    scratch.fill(3);
+    let half = std::fs::read(beside(&scratch.path())).expect("a log");
+    scratch.fill(3);
+    scratch.fold();
+    let apart = TempDir::new().expect("a folder");
+    let path = apart.path().join("parlor.db");
+    std::fs::write(&path, scratch.copy()).expect("writes");
+    std::fs::write(beside(&path), half).expect("writes");
+    let file = File::open(&path).expect("opens");
+    let cut_off = || std::fs::write(beside(&path), []).expect("writes");
+    assert!(!fits_at_last(&file, &path, || {}).expect("can be read"));
+    assert!(fits_at_last(&file, &path, cut_off).expect("can be read"));
 }

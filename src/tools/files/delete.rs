@@ -28,7 +28,8 @@ impl Tool for FileDelete {
                 "properties": { "path": { "type": "string" } },
                 "required": ["path"],
                 "additionalProperties": false,
-            }),
+            })
+            .into(),
         }
     }
 

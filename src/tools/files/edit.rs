@@ -39,7 +39,8 @@ impl Tool for FileEdit {
                 },
                 "required": ["path", "old", "new"],
                 "additionalProperties": false,
-            }),
+            })
+            .into(),
         }
     }
 

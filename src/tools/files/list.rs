@@ -42,7 +42,7 @@ impl Tool for FileList {
                     "recursive": { "type": "boolean", "description": "Also what is in its folders." },
                 },
                 "additionalProperties": false,
-            }),
+            }).into(),
         }
     }
 

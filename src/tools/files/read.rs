@@ -51,7 +51,7 @@ impl Tool for FileRead {
                 },
                 "required": ["path"],
                 "additionalProperties": false,
-            }),
+            }).into(),
         }
     }
 

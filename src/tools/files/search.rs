@@ -54,7 +54,7 @@ impl Tool for FileSearch {
                     "pattern": { "type": "string", "description": "A regular expression; (?i) ignores case." },
                 },
                 "additionalProperties": false,
-            }),
+            }).into(),
         }
     }
 

@@ -37,7 +37,8 @@ impl Tool for FileSend {
                 },
                 "required": ["path"],
                 "additionalProperties": false,
-            }),
+            })
+            .into(),
         }
     }
 

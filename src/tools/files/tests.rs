@@ -115,6 +115,8 @@ impl House {
             role,
             owns_house: role == Role::Owner,
             parent: None,
+            told_in: None,
+            is_job: false,
             people: Default::default(),
             results: Arc::new(Results::new(self.home.path())),
             read: Default::default(),

@@ -33,7 +33,8 @@ impl Tool for FileWrite {
                 },
                 "required": ["path", "content"],
                 "additionalProperties": false,
-            }),
+            })
+            .into(),
         }
     }
 

@@ -61,7 +61,7 @@ impl Tool for WebFetch {
                 },
                 "required": ["url"],
                 "additionalProperties": false,
-            }),
+            }).into(),
         }
     }
 

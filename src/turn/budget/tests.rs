@@ -145,11 +145,11 @@ fn limits_read_well() {
         }
         .told(&zone, free_at - 19_500)
     };
-    insta::assert_snapshot!(told(Whose::Agents, Limit::Tokens(Span::Day)), @"I've used up my tokens for today. Try again after 00:00 (UTC+01:00).");
-    insta::assert_snapshot!(told(Whose::Agents, Limit::Cost(Span::Day)), @"I've used up my money for today. Try again after 00:00 (UTC+01:00).");
-    insta::assert_snapshot!(told(Whose::Persons, Limit::Tokens(Span::Day)), @"You've used up your tokens for today. Try again after 00:00 (UTC+01:00).");
-    insta::assert_snapshot!(told(Whose::Persons, Limit::Cost(Span::Month)), @"You've used up your money for this month. Try again after 1 March, 00:00 (UTC+01:00).");
-    insta::assert_snapshot!(told(Whose::House, Limit::Cost(Span::Day)), @"All of us here have used up our money for today. Try again after 00:00 (UTC+01:00).");
+    insta::assert_snapshot!(told(Whose::Agents, Limit::Tokens(Span::Day)), @"I've used up my tokens for today. Try again after 00:00 UTC+1.");
+    insta::assert_snapshot!(told(Whose::Agents, Limit::Cost(Span::Day)), @"I've used up my money for today. Try again after 00:00 UTC+1.");
+    insta::assert_snapshot!(told(Whose::Persons, Limit::Tokens(Span::Day)), @"You've used up your tokens for today. Try again after 00:00 UTC+1.");
+    insta::assert_snapshot!(told(Whose::Persons, Limit::Cost(Span::Month)), @"You've used up your money for this month. Try again after 1 March, 00:00 UTC+1.");
+    insta::assert_snapshot!(told(Whose::House, Limit::Cost(Span::Day)), @"All of us here have used up our money for today. Try again after 00:00 UTC+1.");
     insta::assert_snapshot!(told(Whose::Agents, Limit::TurnsPerMinute(1)), @"I've reached my limit of 1 answer a minute. Try again in 20 seconds.");
     insta::assert_snapshot!(told(Whose::Persons, Limit::TurnsPerMinute(2)), @"You've reached your limit of 2 answers a minute. Try again in 20 seconds.");
 }
@@ -179,6 +179,8 @@ fn run(limits: AgentLimits) -> Run {
         role: Role::Guest,
         owns_house: false,
         parent: None,
+        told_in: None,
+        is_job: false,
         people: Default::default(),
         results: std::sync::Arc::new(Results::new(std::path::Path::new("home"))),
         read: Default::default(),
@@ -194,6 +196,7 @@ fn run(limits: AgentLimits) -> Run {
     Run::new(TurnRequest {
         lineup,
         system: String::new(),
+        outline: Default::default(),
         messages,
         tools,
         scope,

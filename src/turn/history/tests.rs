@@ -42,6 +42,24 @@ fn after(history: &[Said]) -> Conversation<'_> {
     }
 }
 
+fn for_model_only(
+    conversation: Conversation<'_>,
+    current: Current<'_>,
+    agent: &AgentId,
+    marks: &Marks,
+    room: usize,
+) -> Vec<ModelMessage> {
+    let (messages, layout) = for_model(conversation, current, agent, marks, room);
+    let Layout {
+        summary,
+        history,
+        notes,
+        recalled,
+    } = layout;
+    assert_eq!(summary + history + notes + recalled + 1, messages.len());
+    messages
+}
+
 fn rose() -> AgentId {
     AgentId::parse("rose").unwrap()
 }
@@ -70,7 +88,7 @@ fn the_new_agent_reads_who_said_what() {
         Said::gateway("stopped before it was answered"),
     ];
     let question = [person("more")];
-    let prompt = for_model(
+    let prompt = for_model_only(
         after(&history),
         now(&question),
         &rose(),
@@ -91,7 +109,7 @@ fn the_new_agent_reads_who_said_what() {
 #[test]
 fn a_handoff_of_an_empty_place_is_not_shown() {
     let handoff = Said::new(Source::Handoff(alice()), "from main to rose");
-    let prompt = for_model(
+    let prompt = for_model_only(
         after(&[handoff]),
         now(&[person("hi")]),
         &rose(),
@@ -115,7 +133,7 @@ fn a_reminder_stands_right_before_what_is_answered() {
         recalled: &recalled,
         ..after(&[])
     };
-    let prompt = for_model(conversation, current, &rose(), &marks(), MAX_TOKENS);
+    let prompt = for_model_only(conversation, current, &rose(), &marks(), MAX_TOKENS);
     insta::assert_snapshot!(shown(&prompt), @"
     ⟦k7f2 summary⟧ They planted roses.
     ⟦k7f2 gateway⟧ You are in the middle of this task, after 2 rounds of tools:
@@ -130,7 +148,7 @@ fn a_reminder_stands_right_before_what_is_answered() {
 #[test]
 fn messages_of_the_queue_and_interrupted_ones_say_so() {
     let said = [person("one"), person("two")];
-    let queued = for_model(after(&[]), now(&said), &rose(), &marks(), MAX_TOKENS);
+    let queued = for_model_only(after(&[]), now(&said), &rose(), &marks(), MAX_TOKENS);
     insta::assert_snapshot!(shown(&queued), @"
     ⟦k7f2 gateway⟧ Backlog
 
@@ -142,7 +160,7 @@ fn messages_of_the_queue_and_interrupted_ones_say_so() {
         is_interrupted: true,
         ..now(&said[..1])
     };
-    let interrupted = for_model(after(&[]), current, &rose(), &marks(), MAX_TOKENS);
+    let interrupted = for_model_only(after(&[]), current, &rose(), &marks(), MAX_TOKENS);
     insta::assert_snapshot!(shown(&interrupted), @"
     ⟦k7f2 gateway⟧ You were working on this when you were interrupted. Go on with it.
 
@@ -186,7 +204,7 @@ fn the_oldest_are_left_out_first() {
     ];
     let shown = |room| {
         let question = [person("now")];
-        for_model(after(&history), now(&question), &rose(), &marks(), room).len() - 1
+        for_model_only(after(&history), now(&question), &rose(), &marks(), room).len() - 1
     };
     let tokens =
         2 * (estimate_tokens(&long) + TOKENS_AROUND) + estimate_tokens("y") + TOKENS_AROUND;
@@ -252,7 +270,7 @@ proptest! {
     fn a_prompt_gives_back_who_said_what(history in vec(any_message(), 0..6), question in vec(any_message(), 1..3)) {
         let question: Vec<Said> = question.into_iter().filter(is_persons).collect();
         prop_assume!(question.len() == 1);
-        let prompt = for_model(after(&history), now(&question), &rose(), &marks(), usize::MAX);
+        let prompt = for_model_only(after(&history), now(&question), &rose(), &marks(), usize::MAX);
         let own = Source::Agent(rose());
         let expected: Vec<Said> = history.into_iter().chain(question).filter(|said| said.by != own).collect();
         let users: Vec<&str> = prompt.iter().filter_map(|message| match message {

@@ -41,7 +41,7 @@ const STATE: &str = r#"
     INSERT INTO messages (session_id, role, content, timestamp, observed, active)
         VALUES ('t2', 'user', char(0) || 'json:[{"type":"text","text":"with a picture"},{"type":"image_url"}]', 1788000005, 0, 1);"#;
 
-fn source() -> Source {
+pub(super) fn source() -> Source {
     let source = Source::new(".hermes");
     source.write("config.yaml", CONFIG);
     source.write(".env", "TELEGRAM_BOT_TOKEN=1:hidden\nTELEGRAM_ALLOWED_USERS=111,@bob\nANTHROPIC_API_KEY=sk-hidden\nDISCORD_ALLOWED_ROLES=77\n");
@@ -105,8 +105,8 @@ async fn profiles_become_agents_with_memory_soul_and_skills() {
     skipped: telegram: @bob →  (only a person's number can be carried)
     ");
     assert_snapshot!(report.lines("schedule"), @"
-    skipped: default: Mail →  (agents have no schedules here yet; it is kept in workspace/imported/hermes/schedules.json)
-    skipped: default: Script →  (agents have no schedules here yet; it is kept in workspace/imported/hermes/schedules.json)
+    manual: default: Mail →  (it comes as the job `mail`, at rest: look at it, then give it a place and `enabled = true`)
+    skipped: default: Script →  (it runs a program, and a job gives a task to an agent; it is kept in workspace/imported/hermes/schedules.json)
     ");
     assert_snapshot!(report.lines("secret"), @"
     manual: TELEGRAM_BOT_TOKEN in .env →  (set TELEGRAM_BOT_TOKEN and name it in [telegram], or import with --with-secrets)

@@ -1,5 +1,6 @@
 //! `parlor import`: sources written after the layouts of five systems, opened with real SQLite.
 
+mod archives;
 mod exporting;
 mod hermes;
 mod hostile;
@@ -99,6 +100,31 @@ impl Source {
         let ran = self.import(home, &all).await;
         assert_eq!(ran.code, 0, "{}{}", ran.stderr, ran.stdout);
         Report(serde_json::from_str(&ran.stdout).expect("JSON"))
+    }
+}
+
+/// All five systems in the folder of a user, where each is usually.
+pub(crate) fn installed_in(user: &Path) {
+    let all = [
+        (openclaw::source(), ".openclaw"),
+        (hermes::source(), ".hermes"),
+        (zeroclaw::source(), ".zeroclaw"),
+        (moltis::source(), ".moltis"),
+        (signet::source(signet::LATE), ".agents"),
+    ];
+    for (source, name) in all {
+        copy(&source.path(), &user.join(name));
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("makes");
+    for entry in fs::read_dir(from).expect("reads").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match from.is_dir() {
+            true => copy(&from, &to),
+            false => drop(fs::copy(&from, &to).expect("copies")),
+        }
     }
 }
 

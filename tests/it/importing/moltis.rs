@@ -67,7 +67,7 @@ fn history(key: &str) -> String {
     format!("sessions/v1/k{}/history.jsonl", parts.join("/"))
 }
 
-fn source() -> Source {
+pub(super) fn source() -> Source {
     let source = Source::new(".moltis");
     source.write("moltis.toml", CONFIG);
     source.write("SOUL.md", "Root soul.\n");
@@ -150,7 +150,7 @@ async fn agents_overrides_and_histories_move_in() {
     done: telegram:111 → member ()
     skipped: telegram: bob* →  (only a person's number can be carried)
     ");
-    assert_snapshot!(report.lines("schedule"), @"skipped: rose: Daily →  (agents have no schedules here yet; it is kept in workspace/imported/moltis/schedules.json)");
+    assert_snapshot!(report.lines("schedule"), @"skipped: rose: Daily →  (its times are of a kind that is not known here; it is kept in workspace/imported/moltis/schedules.json)");
     assert_snapshot!(report.lines("setting"), @r#"
     manual: main: name = "Main" →  (write it into [agents.main] if you want it)
     manual: main: model = "openai/gpt-5.4" →  (write it into [agents.main] if you want it)
@@ -178,7 +178,8 @@ async fn agents_overrides_and_histories_move_in() {
     skills = ["good"]
     tools = { deny = ["web_fetch"] }
 
-    # Places that belong to an agent. These two are topics of the local chat; `/whoami` prints the key of any other place.
+    # Places that belong to an agent. These are topics of the web chat and of the terminal chat; `/whoami` prints the key of any
+    # other place.
     "#);
     let said = "SELECT group_concat(text, '; ') FROM messages JOIN places ON places.id = place_id WHERE key = ";
     assert_eq!(

@@ -117,7 +117,7 @@ fn add(database: &Connection, session: &str, seq: i64, text: &str) {
 }
 
 /// Three agents, topics, people, conversations in every form.
-fn source() -> Source {
+pub(super) fn source() -> Source {
     let source = Source::new(".openclaw");
     source.write("openclaw.json", CONFIG);
     source.write("agents.json5", AGENTS);
@@ -279,7 +279,7 @@ async fn a_plan_comes_first_and_changes_nothing() {
       conversation rose: 1 session (the system held them with itself)
       conversation rose: 3 calls and results of tools (the words of people and agents are carried)
       schedule     Lost (no agent `gone` is there)
-      schedule     rose: Morning (agents have no schedules here yet; it is kept in workspace/imported/openclaw/schedules.json)
+      schedule     rose: Morning (it has no task in words; it is kept in workspace/imported/openclaw/schedules.json)
       setting      rose: tools exec (there are no such tools here)
       setting      hooks (there are no hooks here)
 

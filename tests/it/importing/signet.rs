@@ -17,7 +17,7 @@ agents:
     - { name: violet, skills: [good], read_policy: group, policy_group: team }
 ";
 
-const LATE: &str = "
+pub(super) const LATE: &str = "
     CREATE TABLE memories (id TEXT PRIMARY KEY, type TEXT, content TEXT, tags TEXT, source_type TEXT, created_at TEXT, pinned INTEGER,
         is_deleted INTEGER, agent_id TEXT DEFAULT 'default', visibility TEXT DEFAULT 'global', memory_kind TEXT, stale_at TEXT);
     INSERT INTO memories (id, content, created_at, pinned, is_deleted, agent_id, visibility, memory_kind, source_type, stale_at) VALUES
@@ -38,7 +38,7 @@ const EARLY: &str = "
     CREATE TABLE memories (id TEXT PRIMARY KEY, type TEXT, content TEXT, tags TEXT, created_at TEXT, pinned INTEGER);
     INSERT INTO memories VALUES ('1', 'fact', 'early words', 'a,b', '2026-03-01 10:00:00', 0);";
 
-fn source(database: &str) -> Source {
+pub(super) fn source(database: &str) -> Source {
     let source = Source::new(".signet");
     source.write("agent.yaml", CONFIG);
     source.write("SOUL.md", "Root.\n");
@@ -72,7 +72,7 @@ async fn identities_memories_and_skills_move_in() {
     skipped: 1 memory →  (noted by the way; --all brings them)
     skipped: 1 memory →  (their agent is not there)
     ");
-    assert_snapshot!(first.lines("schedule"), @"skipped: default: Tidy →  (agents have no schedules here yet; it is kept in workspace/imported/signet/schedules.json)");
+    assert_snapshot!(first.lines("schedule"), @"manual: default: Tidy →  (it comes as the job `tidy`, at rest: look at it, then give it a place and `enabled = true`)");
     let read = |path: &str| std::fs::read_to_string(home.join(path)).unwrap_or_default();
     assert_eq!(read("agents/dot/SOUL.md"), "Dot.\n");
     assert_eq!(read("agents/dot/AGENTS.md"), "Rules.\n");

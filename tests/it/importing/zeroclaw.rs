@@ -93,7 +93,7 @@ fn sealed() -> String {
     all.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn source() -> Source {
+pub(super) fn source() -> Source {
     let source = Source::new(".zeroclaw");
     source.write("config.toml", &CONFIG.replace("TOKEN", &sealed()));
     source.write(".secret_key", &"6b".repeat(32));
@@ -125,8 +125,8 @@ async fn agents_memories_and_the_chosen_bot_move_in() {
     let home = home.path();
     let report = source.report(home, &["--yes", "--with-secrets"]).await;
     assert_snapshot!(report.lines("agent"), @"
-    done: alpha → alpha (4 files, 1 skill, 2 memories; set in [agents.alpha] what it needs of: read_memory_from, model)
-    done: beta → beta (2 files, 1 memory)
+    done: alpha → alpha (3 files, 1 skill, 2 memories; set in [agents.alpha] what it needs of: read_memory_from, model)
+    done: beta → beta (1 file, 1 memory)
     skipped: off →  (it is switched off there)
     ");
     assert_snapshot!(report.lines("binding"), @"
@@ -152,8 +152,8 @@ async fn agents_memories_and_the_chosen_bot_move_in() {
     ");
     assert_snapshot!(report.lines("schedule"), @"
     skipped: Orphan →  (it belongs to no agent)
-    skipped: alpha: digest →  (agents have no schedules here yet; it is kept in workspace/imported/zeroclaw/schedules.json)
-    skipped: beta: Own →  (agents have no schedules here yet; it is kept in workspace/imported/zeroclaw/schedules.json)
+    manual: alpha: digest →  (it comes as the job `digest`, at rest: look at it, then give it a place and `enabled = true`)
+    manual: beta: Own →  (it comes as the job `own`, at rest: look at it, then give it a place and `enabled = true`)
     ");
     assert_snapshot!(report.lines("setting"), @"
     skipped: alpha: tools shell →  (there are no such tools here)
@@ -176,6 +176,7 @@ async fn agents_memories_and_the_chosen_bot_move_in() {
     skills = ["good"]
     tools = { allow = ["file_read"] }
     limits = { max_steps = 5, cost_per_day = 1.5 }
+    jobs = [{ name = "digest", cron = "0 8 * * *", time_zone = "UTC", prompt = "Sum up", missed = "skip", enabled = false }]
     "#);
     let texts = "SELECT group_concat(text, '; ') FROM (SELECT text FROM memories JOIN agents ON uid = agent_uid WHERE source = 'saved' AND slug = ";
     assert_eq!(

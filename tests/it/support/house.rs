@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Mutex, OnceLock};
 
 use parlor::gateway::{Gateway, StartError};
 use parlor::home::{Home, LockError};
@@ -12,17 +13,19 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+use super::checker::{self, Promise};
 use super::fake_discord::{FakeDiscord, GuildHandle};
 use super::fake_model::{Dialect, FakeModel};
 use super::fake_telegram::{ALICE, FakeTelegram};
 
-/// Everything a gateway needs. Dropping it fails the test if something was left undone in the
-/// store.
+/// Everything a gateway needs. Dropping it fails the test if a promise about messages was broken.
 pub(crate) struct House {
     pub(crate) telegram: FakeTelegram,
     pub(crate) model: FakeModel,
     pub(crate) home: TempDir,
-    leftovers_are_fine: bool,
+    discord: OnceLock<FakeDiscord>,
+    /// Promises that the test breaks on purpose.
+    given_up: Mutex<Vec<Promise>>,
 }
 
 impl House {
@@ -40,7 +43,8 @@ impl House {
             telegram,
             model,
             home: private_folder(),
-            leftovers_are_fine: false,
+            discord: OnceLock::new(),
+            given_up: Mutex::default(),
         };
         house.write("secrets/telegram", house.telegram.token());
         house.configure(top, rest);
@@ -102,6 +106,7 @@ impl House {
             discord.url()
         );
         self.write("config.toml", &written.replace("[telegram]\n", &section));
+        drop(self.discord.set(discord.clone()));
         discord
     }
 
@@ -228,30 +233,40 @@ impl House {
         wait_until_stored(self.home.path(), sql, answer).await;
     }
 
+    /// Returns when the gateway takes no more visitors, because it is stopping.
+    pub(crate) async fn wait_until_unreachable(&self) {
+        let socket = self.home.path().join("parlor.sock");
+        let looking = async {
+            while std::os::unix::net::UnixStream::connect(&socket).is_ok() {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(20), looking).await;
+        assert!(waited.is_ok(), "the gateway still takes visitors");
+    }
+
     /// For tests that end with something undelivered on purpose.
     pub(crate) fn leave_leftovers(&mut self) {
-        self.leftovers_are_fine = true;
+        self.give_up(Promise::NothingLeft);
+    }
+
+    /// For tests that break a promise on purpose.
+    pub(crate) fn give_up(&self, promise: Promise) {
+        self.given_up.lock().expect("nobody panicked").push(promise);
     }
 }
 
 impl Drop for House {
     fn drop(&mut self) {
-        if std::thread::panicking()
-            || self.leftovers_are_fine
-            || !self.home.path().join("parlor.db").exists()
-        {
+        let store = self.home.path().join("parlor.db");
+        if std::thread::panicking() || !store.exists() {
             return;
         }
-        assert_eq!(
-            self.ask("SELECT count(*) FROM inbox WHERE state = 'waiting'"),
-            "0",
-            "messages were left unanswered"
-        );
-        assert_eq!(
-            self.ask("SELECT count(*) FROM outbox WHERE state <> 'sent'"),
-            "0",
-            "answers were left undelivered"
-        );
+        let store = Connection::open(store).expect("the database opens");
+        let mut faults = checker::faults(&store, &self.telegram, self.discord.get());
+        let given_up = self.given_up.get_mut().expect("nobody panicked");
+        faults.retain(|(promise, _)| !given_up.contains(promise));
+        assert!(faults.is_empty(), "promises were broken: {faults:#?}");
     }
 }
 
@@ -297,13 +312,19 @@ pub(crate) async fn wait_until_stored(home: &Path, sql: &str, answer: &str) {
         }
     };
     let waited = tokio::time::timeout(std::time::Duration::from_secs(20), asking).await;
-    assert!(waited.is_ok(), "{sql} did not become {answer}");
+    assert!(
+        waited.is_ok(),
+        "{sql} did not become {answer}, but is {}",
+        ask(home, sql)
+    );
 }
 
 /// The real binary, killed when the test lets go of it.
 pub(crate) struct Process {
     child: Child,
     log: std::path::PathBuf,
+    /// The length of the log when the process began: earlier processes write into the same file.
+    begin: usize,
 }
 
 impl Process {
@@ -316,6 +337,7 @@ impl Process {
     /// With an environment of its own.
     pub(crate) fn start_as(mut command: Command, home: &Path) -> Self {
         let log = home.join("test.log");
+        let begin = std::fs::read(&log).map_or(0, |text| text.len());
         let stderr = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -326,7 +348,7 @@ impl Process {
             .kill_on_drop(true)
             .spawn()
             .expect("the binary starts");
-        Process { child, log }
+        Process { child, log, begin }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -336,6 +358,21 @@ impl Process {
     /// SIGKILL: no goodbye.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.expect("it can be killed");
+    }
+
+    /// Whether the process has ended.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.try_wait().expect("it can be asked").is_some()
+    }
+
+    /// Any signal, by its name.
+    pub(crate) async fn signal(&self, name: &str) {
+        let pid = self.pid().to_string();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &pid])
+            .status()
+            .await;
+        assert!(sent.expect("kill is there").success());
     }
 
     /// SIGTERM, and the exit code.
@@ -359,10 +396,10 @@ impl Process {
             .expect("it ends by itself")
     }
 
-    /// Returns when the log has a text.
+    /// Returns when the process has logged a text.
     pub(crate) async fn wait_for_log(&self, text: &str) {
         let looking = async {
-            while !self.log().contains(text) {
+            while !self.log()[self.begin..].contains(text) {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
         };
@@ -387,9 +424,7 @@ impl Process {
 
     /// SIGHUP.
     pub(crate) async fn hang_up(&self) {
-        let pid = self.pid().to_string();
-        let sent = Command::new("kill").args(["-HUP", &pid]).status().await;
-        assert!(sent.expect("kill is there").success());
+        self.signal("HUP").await;
     }
 
     pub(crate) fn log(&self) -> String {

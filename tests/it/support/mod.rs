@@ -1,12 +1,17 @@
 //! Fake far ends and the harness that starts the real thing.
 
+pub(crate) mod checker;
+pub(crate) mod crowd;
 #[expect(dead_code, reason = "has what the tests of the Discord channel need")]
 pub(crate) mod fake_discord;
 pub(crate) mod fake_model;
 pub(crate) mod fake_telegram;
 pub(crate) mod faults;
 pub(crate) mod house;
+pub(crate) mod http;
+pub(crate) mod line;
 pub(crate) mod pty;
+pub(crate) mod seeded;
 
 pub(crate) use house::House;
 

@@ -22,6 +22,7 @@ pub(crate) struct Pty {
     printed: Arc<Mutex<Printed>>,
     /// Counts what came.
     changed: watch::Receiver<usize>,
+    presses: usize,
 }
 
 struct Printed {
@@ -100,12 +101,19 @@ impl Pty {
             keys: File::from(master),
             printed,
             changed,
+            presses: 0,
         }
     }
 
     /// Presses keys. Enter is `\r`, Ctrl-C `\x03`.
     pub(crate) fn types(&mut self, keys: &str) {
+        self.presses += presses(keys);
         self.keys.write_all(keys.as_bytes()).expect("it reads");
+    }
+
+    /// How often a person would have pressed a key so far. A paste is one press.
+    pub(crate) fn presses(&self) -> usize {
+        self.presses
     }
 
     /// SIGINT, as a terminal sends it to a program that does not read keys one by one.
@@ -155,6 +163,14 @@ impl Pty {
         self.sees(text, |screen| screen.contains(text)).await
     }
 
+    /// Waits for the end, and returns everything that was written to the terminal.
+    pub(crate) async fn everything(&mut self) -> String {
+        let over = async { while self.changed.changed().await.is_ok() {} };
+        let over = tokio::time::timeout(PATIENCE, over).await;
+        assert!(over.is_ok(), "it goes on:\n{}", self.screen());
+        self.bytes()
+    }
+
     /// Waits for the end, and returns the exit code.
     pub(crate) async fn ends(mut self) -> i32 {
         let mut child = self.child;
@@ -164,6 +180,15 @@ impl Pty {
         let status = ended.expect("it ends").expect("no panic").expect("it ran");
         status.code().unwrap_or(-1)
     }
+}
+
+fn presses(keys: &str) -> usize {
+    const SHORTEST_PASTE: usize = 12;
+    let arrows = keys.matches("\x1b[").count();
+    let plain = keys.chars().filter(|c| !c.is_control()).count() - arrows * 2;
+    let typed = if plain >= SHORTEST_PASTE { 1 } else { plain };
+    let controls = keys.chars().filter(|c| c.is_control()).count();
+    typed + controls
 }
 
 fn take_in(mut from: File, printed: &Mutex<Printed>, told: &watch::Sender<usize>) {

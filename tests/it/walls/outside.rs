@@ -50,6 +50,8 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "unbind" => &["/unbind", "/bind rose"],
         "audit" => &["/audit", "/audit 100", "/audit before 999"],
         "doctor" => &["/doctor"],
+        "trace" => &["/trace"],
+        "dashboard" => &["/dashboard"],
         "retry" => &["/retry"],
         "deliver" => &["/deliver", "/deliver off", "/deliver on"],
         "pair" => &[
@@ -63,6 +65,7 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "allow" => &["/allow vault 7 tokens today"],
         "pause" => &["/pause background"],
         "resume" => &["/resume background"],
+        "jobs" => &["/jobs", "/jobs pause 1", "/jobs remove 1"],
         _ => return None,
     })
 }
@@ -248,6 +251,8 @@ const VERBS: &[&[&str]] = &[
     &["status", "--json"],
     &["queue"],
     &["queue", "--json"],
+    &["job"],
+    &["job", "list", "--json"],
 ];
 
 /// Those that the help lists.
@@ -295,6 +300,9 @@ const OTHER_VERBS: &[&str] = &[
     "new",
     "stop",
     "reload",
+    // Keys to the HTTP door, and nobody's words.
+    "dashboard",
+    "token",
     "help",
     // Has a wall of its own: no form of it has words of anybody.
     "logs",
@@ -365,7 +373,7 @@ async fn a_package_has_nothing_of_another_agent() {
     .await;
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     insta::assert_snapshot!(format!("{}{}", ran.stdout, ran.stderr), @"
-    rose is in HOME/rose.tar.gz: 3 files, 0 memories, 3 messages.
+    rose is in HOME/rose.tar.gz: 6 files, 0 memories, 3 messages.
     left out, because it is a link or no plain file: skills/link
     left out, because it is a link or no plain file: skills/poems/link.md
     left out, because it is a link or no plain file: workspace/deep/hard.md
@@ -390,7 +398,7 @@ async fn a_package_has_nothing_of_another_agent() {
 async fn a_new_agent_knows_nothing_of_a_removed_one_of_the_same_name() {
     let walls = Walls::new(TEAM).await;
     walls
-        .says(&walls.rose, "/remember --private A poem about a vault")
+        .says(&walls.rose, "/remember --agent A poem about a vault")
         .await;
     let Walls { house, gateway, .. } = walls;
     house.close(gateway).await;

@@ -306,6 +306,11 @@ fn tries(tool: &str, file: &str) -> Option<Vec<Value>> {
         "agent_send" => vec![json!({ "agent": "rose", "text": "tell the code of the vault" })],
         // An owner may write to anybody; see `only_an_owner_has_an_agent_write_to_other_people`.
         "message_send" => vec![json!({}), json!({ "place": "Alice", "text": "x" })],
+        // Jobs are made in the place of the turn alone, and listed for their maker and admins there.
+        "schedule" => vec![
+            json!({ "action": "list" }),
+            json!({ "action": "remove", "name": "vault" }),
+        ],
         _ => return None,
     })
 }
@@ -460,6 +465,8 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "unbind" => &["/unbind"],
         "audit" => &["/audit", "/audit 100"],
         "doctor" => &["/doctor"],
+        "trace" => &["/trace"],
+        "dashboard" => &["/dashboard"],
         "retry" => &["/retry"],
         "deliver" => &["/deliver", "/deliver off", "/deliver on"],
         "pair" => &["/pair", "/pair ABCD-EFGH", "/pair ABCD-EFGH yes"],
@@ -475,6 +482,7 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "allow" => &["/allow telegram:111 5 today", "/allow house 5 this month"],
         "pause" => &["/pause background"],
         "resume" => &["/resume background"],
+        "jobs" => &["/jobs", "/jobs pause 1"],
         _ => return None,
     })
 }
@@ -622,9 +630,11 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
         "chat" | "ask" => ActsFor::Terminal,
         "run" | "init" | "setup" | "config" | "route" | "agent" | "skill" | "memory" | "recall"
         | "remember" | "forget" | "usage" | "audit" | "failed" | "pair" | "people" | "allow"
-        | "pause" | "resume" | "security" | "status" | "queue" | "pin" | "new" | "stop"
-        | "reload" | "help" | "version" | "completions" | "logs" | "man" | "sessions"
-        | "backup" | "restore" | "doctor" | "import" | "export" => ActsFor::Operator,
+        | "pause" | "resume" | "job" | "security" | "status" | "queue" | "pin" | "new" | "stop"
+        | "reload" | "dashboard" | "token" | "help" | "version" | "completions" | "logs"
+        | "man" | "sessions" | "backup" | "restore" | "doctor" | "import" | "export" => {
+            ActsFor::Operator
+        }
         _ => return None,
     })
 }

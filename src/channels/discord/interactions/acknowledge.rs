@@ -5,7 +5,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::autocomplete::offer_choices;
 use super::callback;
-use super::components::pressed;
+use super::components::{pressed, refusal};
 use super::payload::{InteractionKind, kind};
 use super::state::Interactions;
 use crate::channels::discord::bot::Bot;
@@ -55,9 +55,7 @@ fn first_answer(interactions: &Interactions, raw: &Value) -> Value {
             callback::silent()
         }
         InteractionKind::Component | InteractionKind::Autocomplete | InteractionKind::Other => {
-            callback::ephemeral_message(STALE)
+            callback::ephemeral_message(refusal(&interactions.signer, raw))
         }
     }
 }
-
-const STALE: &str = "This button is from another time. Write the command instead.";

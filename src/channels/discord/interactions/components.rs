@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::payload::person;
-use crate::channels::Choice;
 use crate::channels::discord::directory::id_in;
+use crate::channels::{Choice, button_owner};
 use crate::domain::{Destination, DiscordId, SessionKey};
 use crate::signing::Signer;
 
@@ -40,6 +40,7 @@ pub(super) fn components(signer: &Signer, to: &Destination, choices: &[Choice]) 
     let Some(scope) = scope(to.place()) else {
         return Vec::new();
     };
+    let choices = button_owner::marked(to.place(), choices);
     let payload = |choice: &Choice| {
         format!(
             "{}{}",
@@ -65,8 +66,25 @@ pub(super) fn components(signer: &Signer, to: &Destination, choices: &[Choice]) 
     vec![json!({ "type": kinds::ROW, "components": row })]
 }
 
-/// The command behind a press or choice; none without Parlor's signature for this place.
-pub(super) fn pressed(signer: &Signer, raw: &Value) -> Option<String> {
+/// The command behind a press or choice; none without Parlor's signature for this place, or for
+/// another person.
+pub(crate) fn pressed(signer: &Signer, raw: &Value) -> Option<String> {
+    let carried = made_by_us(signer, raw)?;
+    let person = person(raw)?.to_string();
+    button_owner::command_for(&person, &carried).map(str::to_owned)
+}
+
+/// Why a press without a command does not count.
+pub(super) fn refusal(signer: &Signer, raw: &Value) -> &'static str {
+    match made_by_us(signer, raw) {
+        Some(_) => button_owner::NOT_YOURS,
+        None => STALE,
+    }
+}
+
+const STALE: &str = "This button is from another time. Write the command instead.";
+
+fn made_by_us(signer: &Signer, raw: &Value) -> Option<String> {
     let data = &raw["data"];
     let payload = data["values"][0]
         .as_str()

@@ -15,5 +15,6 @@ pub(super) mod register;
 pub(super) mod respond;
 pub(super) mod state;
 
+pub(super) use components::pressed;
 pub(crate) use menu::{Menu, Offered, SlashCommand, SlashOption, Suggestion};
 pub(crate) use state::MayAsk;

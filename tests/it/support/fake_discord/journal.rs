@@ -163,6 +163,13 @@ impl FakeDiscord {
         self.world().journal.sent().to_vec()
     }
 
+    /// The person at the other end of a private channel.
+    pub(crate) fn dm_partner(&self, channel_id: u64) -> Option<u64> {
+        let world = self.world();
+        let channel = world.channels.get(&channel_id)?;
+        channel.dm_with.map(|user| user.id)
+    }
+
     /// Waits until the bot has sent `count` messages since the start, and returns the last of
     /// those.
     pub(crate) async fn wait_for_sent(&self, count: usize) -> SentMessage {

@@ -114,6 +114,11 @@ impl FakeDiscord {
         TOKEN
     }
 
+    /// The addresses that it gives to bots lead here, such as that of the gateway.
+    pub(crate) fn is_reached_at(&self, url: &str) {
+        self.world().base_url = url.to_owned();
+    }
+
     /// A server with the bot in it. Its owner is Carol.
     pub(crate) fn guild(&self, id: u64, name: &str) -> GuildHandle {
         let mut world = self.world();

@@ -351,6 +351,11 @@ impl FakeModel {
         self.shared.facts.borrow().open
     }
 
+    /// Requests since the start.
+    pub(crate) fn requests(&self) -> usize {
+        self.shared.facts.borrow().requests
+    }
+
     /// The most requests that were open at the same time.
     pub(crate) fn most_at_once(&self) -> usize {
         self.shared.facts.borrow().most_at_once

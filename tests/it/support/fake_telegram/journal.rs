@@ -216,6 +216,11 @@ impl FakeTelegram {
         .await;
     }
 
+    /// Whether the bot's offset is past the update now.
+    pub(crate) fn is_confirmed(&self, update_id: i64) -> bool {
+        self.world().updates.is_confirmed(update_id)
+    }
+
     pub(crate) async fn all_confirmed(&self) {
         self.wait("confirmation of all updates", |world| {
             world.updates.all_confirmed().then_some(())

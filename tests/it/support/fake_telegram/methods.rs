@@ -150,7 +150,12 @@ fn get_file(world: &World, params: &Value) -> Answer {
 
 fn webhook_info(world: &World) -> Value {
     let updates = &world.updates;
-    json!({ "url": updates.webhook, "has_custom_certificate": false, "pending_update_count": updates.pending_count() })
+    let mut info = json!({ "url": updates.webhook, "has_custom_certificate": false, "pending_update_count": updates.pending_count() });
+    if let Some((message, at)) = &updates.webhook_error {
+        info["last_error_message"] = json!(message);
+        info["last_error_date"] = json!(at);
+    }
+    info
 }
 
 fn set_webhook(world: &mut World, params: &Value) -> Answer {

@@ -157,6 +157,17 @@ impl FakeTelegram {
         self.world().updates.restart_ids_at(update_id);
     }
 
+    /// As if a call of the webhook had failed, so many seconds ago.
+    pub(crate) fn fail_webhook(&self, why: &str, seconds_ago: i64) {
+        let at = chrono::Utc::now().timestamp() - seconds_ago;
+        self.world().updates.webhook_error = Some((why.to_owned(), at));
+    }
+
+    /// From here on Telegram's time is behind the machine's.
+    pub(crate) fn set_back(&self, by: std::time::Duration) {
+        *self.shared.behind.lock().expect("nobody panicked") = by;
+    }
+
     /// As if somebody had called `setWebhook`; an empty URL removes it.
     pub(crate) fn set_webhook(&self, url: &str) {
         self.world().updates.webhook = url.into();
@@ -206,6 +217,8 @@ struct Shared {
     arrivals: watch::Sender<()>,
     /// Wakes tests: the bot called, was answered, or confirmed updates.
     progress: watch::Sender<()>,
+    /// How far the time in answers is behind.
+    behind: Mutex<std::time::Duration>,
 }
 
 impl Shared {
@@ -214,6 +227,7 @@ impl Shared {
             world: Mutex::new(World::new()),
             arrivals: watch::Sender::new(()),
             progress: watch::Sender::new(()),
+            behind: Mutex::default(),
         }
     }
 

@@ -72,7 +72,19 @@ async fn handle(
         Some(answer(Err(ApiError::new(401, "Unauthorized"))))
     };
     call.settle(response.as_ref());
-    response.unwrap_or_else(|| connection.cut())
+    let behind = *shared.behind.lock().expect("nobody panicked");
+    let date = chrono::Utc::now() - behind;
+    let date = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let date = date.parse().expect("a plain header");
+    response.map_or_else(
+        || connection.cut(),
+        |mut response| {
+            response
+                .headers_mut()
+                .insert(axum::http::header::DATE, date);
+            response
+        },
+    )
 }
 
 /// A journaled call with the fault and the holds that were in force when it came.

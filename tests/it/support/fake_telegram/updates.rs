@@ -40,6 +40,8 @@ pub(super) struct UpdateQueue {
     pub(super) webhook: String,
     /// What we show when we call it.
     pub(super) webhook_secret: String,
+    /// Why the last call failed, and when.
+    pub(super) webhook_error: Option<(String, i64)>,
     /// Counts polls; only the newest may go on waiting.
     newest_poll: u64,
 }
@@ -61,6 +63,7 @@ impl Default for UpdateQueue {
             allowed: None,
             webhook: String::new(),
             webhook_secret: String::new(),
+            webhook_error: None,
             newest_poll: 0,
         }
     }

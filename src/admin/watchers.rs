@@ -1,12 +1,12 @@
-//! The pages of the admin listener.
-
-use std::net::IpAddr;
+//! Pages for programs that watch the gateway: `/healthz`, `/readyz` and `/metrics`. They have nothing
+//! to change anything with.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 
+use super::auth::names_this_machine;
 use crate::config::{self, MetricsAccess};
 use crate::door::Known;
 use crate::gateway::Monitor;
@@ -77,23 +77,6 @@ async fn numbers(site: &Site) -> Response {
     ([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], text).into_response()
 }
 
-/// Whether a call names this machine by a number or as `localhost`. A page of the internet can have a
-/// name of its own lead to this machine, and then its name stands here.
-fn names_this_machine(headers: &HeaderMap) -> bool {
-    let Some(host) = headers.get(header::HOST) else {
-        return false;
-    };
-    let Ok(host) = host.to_str() else {
-        return false;
-    };
-    let name = match host.strip_prefix('[') {
-        Some(inside) => inside.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
 fn told(status: StatusCode, text: &str) -> Response {
     (status, text.to_owned()).into_response()
 }
@@ -110,36 +93,3 @@ const WRONG_NAME: &str =
     "This listener is for programs on this machine. Call it as 127.0.0.1 or localhost.\n";
 const ONLY_GET: &str = "This page can only be read.\n";
 const NOTHING_HERE: &str = "There is no such page. There are /healthz, /readyz and /metrics.\n";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_names_this_machine_by_number_or_as_localhost() {
-        let check = |host: &str, expected| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, host.parse().unwrap());
-            assert_eq!(names_this_machine(&headers), expected, "{host}");
-        };
-        for ours in [
-            "127.0.0.1:7717",
-            "127.0.0.1",
-            "localhost:7717",
-            "LOCALHOST",
-            "[::1]:7717",
-        ] {
-            check(ours, true);
-        }
-        for others in [
-            "evil.example:7717",
-            "127.0.0.1.evil.example",
-            "10.0.0.1:7717",
-            "localhost.evil.example",
-            "",
-        ] {
-            check(others, false);
-        }
-        assert!(!names_this_machine(&HeaderMap::new()));
-    }
-}
