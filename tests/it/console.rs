@@ -71,6 +71,21 @@ impl Console {
         found.unwrap_or_else(|_| panic!("no {words:?} in {:#?}", self.lines()))
     }
 
+    async fn wait_for_count(&self, words: &str, count: usize) {
+        let with_words = |line: &String| line.contains(words);
+        let looking = async {
+            while self.lines().iter().filter(|line| with_words(line)).count() < count {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let found = tokio::time::timeout(PATIENCE, looking).await;
+        assert!(
+            found.is_ok(),
+            "not {count} × {words:?} in {:#?}",
+            self.lines()
+        );
+    }
+
     /// Returns when the words stand on the screen, in a line without a time too.
     async fn shows(&self, words: &str) {
         let looking = async {
@@ -160,6 +175,8 @@ async fn the_console_tells_who_wrote_where_and_who_answered() {
     // Bob's talk is part of what Alice's next question is answered with.
     topic.says(ALICE, "@parlor_bot and now?").await;
     topic.wait_for_sent(2).await;
+    // The line is printed once the turn is written down; a stop before that would announce one answer to finish.
+    console.wait_for_count("Alice in “Writing”", 2).await;
     console.signal("-INT").await;
     console.wait_for("Stopping.").await;
     assert_eq!(console.exit_code().await, Some(0));
