@@ -424,6 +424,7 @@ pub(crate) mod tests {
             peer_groups: Vec::new(),
             agents,
             bindings: Vec::new(),
+            matches_left_out: Vec::new(),
             route_tests: Vec::new(),
         }
     }

@@ -6,11 +6,16 @@ use super::reader::{Section, Value, whole_number, wrong_type};
 use super::{Binding, Problem, Spanned, schema};
 use crate::domain::AgentId;
 
+pub(super) struct Read {
+    pub(super) bindings: Vec<Binding>,
+    pub(super) matches_left_out: Vec<Spanned<String>>,
+}
+
 /// Leaves out a binding with a problem, because a binding without a filter would match more than
 /// its author meant. A binding to an unknown agent stays, so that its `match` is checked too; a
 /// config with a problem is never used.
-pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> Vec<Binding> {
-    let mut bindings = Vec::new();
+pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> Read {
+    let (mut bindings, mut matches_left_out) = (Vec::new(), Vec::new());
     for (index, item) in top.items("bindings").into_iter().enumerate() {
         let before = top.problems.count();
         let Some(section) = item.section(&schema::BINDING) else {
@@ -19,10 +24,17 @@ pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> Vec<Binding>
         let opened = top.problems.count();
         let agent = agent(&section, declared);
         let about_agent = top.problems.count() - opened;
-        let binding = binding(index, &section, agent);
-        bindings.extend(binding.filter(|_| top.problems.count() - about_agent == before));
+        let pattern = section.text("match");
+        let binding = binding(index, &section, pattern.clone(), agent);
+        match binding {
+            Some(binding) if top.problems.count() - about_agent == before => bindings.push(binding),
+            _ => matches_left_out.extend(pattern),
+        }
     }
-    bindings
+    Read {
+        bindings,
+        matches_left_out,
+    }
 }
 
 fn agent(section: &Section<'_>, declared: &DeclaredAgents) -> Option<Spanned<AgentId>> {
@@ -39,10 +51,10 @@ fn agent(section: &Section<'_>, declared: &DeclaredAgents) -> Option<Spanned<Age
 fn binding(
     index: usize,
     section: &Section<'_>,
+    pattern: Option<Spanned<String>>,
     agent: Option<Spanned<AgentId>>,
 ) -> Option<Binding> {
     // All keys are read before a missing key ends the function, so that all problems are noted.
-    let pattern = section.text("match");
     let locked = section.boolean("locked").unwrap_or(false);
     let require_mention = section.boolean("require_mention");
     let users = section.list("users", person);

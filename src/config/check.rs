@@ -48,6 +48,10 @@ pub(super) fn check(
         Some(_) | None => WebChat::Off,
     };
     let route_tests = route_tests::read(&top, &declared, &people);
+    let bindings::Read {
+        bindings,
+        matches_left_out,
+    } = bindings::read(&top, &declared);
     let config = Config {
         default_agent: default_agent(&top, &declared),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
@@ -83,7 +87,8 @@ pub(super) fn check(
         tools: tools::read(&top, access.as_ref(), &declared),
         hooks: hooks::read(&top, &declared, vault),
         peer_groups: peers::read(&top, &declared),
-        bindings: bindings::read(&top, &declared),
+        bindings,
+        matches_left_out,
         route_tests,
         agents: declared.agents,
     };

@@ -128,6 +128,9 @@ pub struct Config {
     pub agents: Vec<AgentSpec>,
     /// Bindings in file order, as written; `routing` gives them their meaning.
     pub bindings: Vec<Binding>,
+    /// The `match` texts of bindings that have another problem and are not in the list above;
+    /// `routing` names their problems too.
+    pub matches_left_out: Vec<Spanned<String>>,
     /// Route tests in file order.
     pub route_tests: Vec<RouteTest>,
 }
@@ -582,6 +585,7 @@ impl Config {
             tools: ToolRules::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
             bindings: Vec::new(),
+            matches_left_out: Vec::new(),
             route_tests: Vec::new(),
         }
     }

@@ -9,17 +9,12 @@ use super::trial::{Rank, Slot};
 use crate::config::{Binding, Config, Fault, Problem, Spanned};
 use crate::domain::{PersonId, Platform, SessionKey};
 
-pub(super) fn malformed(binding: &Binding, malformed: Malformed) -> Problem {
+pub(super) fn malformed(pattern: &Spanned<String>, malformed: Malformed) -> Problem {
     let message = format!(
         "`{}` is not a place that a binding can match",
-        binding.pattern.value
+        pattern.value
     );
-    problem(
-        &binding.pattern.span,
-        message,
-        malformed.label,
-        malformed.help,
-    )
+    problem(&pattern.span, message, malformed.label, malformed.help)
 }
 
 /// Bindings to a platform without a section, and so without any messages.

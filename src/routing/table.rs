@@ -83,6 +83,10 @@ impl Table {
         for agent in &config.agents {
             problems.extend(table.open(agent));
         }
+        problems.extend(config.matches_left_out.iter().filter_map(|text| {
+            let malformed = pattern::parse(&text.value).err()?;
+            Some(check::malformed(text, malformed))
+        }));
         problems.sort_by_key(|problem| problem.span.start);
         (table, problems)
     }
@@ -240,7 +244,7 @@ impl Table {
 
 fn understand(index: usize, binding: &Binding) -> Result<Bound, Vec<Problem>> {
     let target = pattern::parse(&binding.pattern.value)
-        .map_err(|malformed| vec![check::malformed(binding, malformed)])?;
+        .map_err(|malformed| vec![check::malformed(&binding.pattern, malformed)])?;
     let never_matches = check::never_matches(binding, &target);
     if !never_matches.is_empty() {
         return Err(never_matches);

@@ -32,6 +32,24 @@ async fn a_check_and_a_start_end_with_true_sentences() {
     assert_eq!(last(&listed.stderr), "1 problem in config.toml.");
 }
 
+/// A binding's wrong key, its unknown agent and its wrong `match` are told by one check.
+#[tokio::test]
+async fn all_problems_of_a_binding_are_told_at_once() {
+    let home = fresh_home().await;
+    let binding = "[[bindings]]\nmatch = \"telegram:tpic:-100:1\"\nagent = \"rsoe\"\ncolour = 1\n\
+        [[bindings]]\nmatch = \"discord:channl:1\"\nagnt = \"main\"\n";
+    let checked = run_with_input(home.path(), &["config", "check", "-"], binding).await;
+    let told: Vec<&str> = checked.stderr.lines().collect();
+    let errors = told.iter().filter(|line| line.starts_with("error: "));
+    assert_snapshot!(errors.copied().collect::<Vec<_>>().join("\n"), @"
+    error: `telegram:tpic:-100:1` is not a place that a binding can match
+    error: unknown agent `rsoe`
+    error: unknown key `colour`
+    error: `discord:channl:1` is not a place that a binding can match
+    error: unknown key `agnt`
+    ");
+}
+
 /// Skills and files are looked for in the home folder, wherever the file is.
 #[tokio::test]
 async fn any_file_can_be_checked() {
