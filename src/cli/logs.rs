@@ -10,9 +10,13 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Duration, Local, NaiveDate, NaiveDateTime, NaiveTime};
 use clap::Args;
 
-use super::{Failure, Outcome, data, data_json, data_json_text, meant_place, note};
+use super::{Failure, Outcome, data, data_json, data_json_text, note};
+use super::{database, meant_place, running_config};
+use crate::commands::texts::trace;
 use crate::config::{self, Secrets};
 use crate::home::Home;
+use crate::operations::house::House;
+use crate::operations::turns::{self, Sight};
 use entry::Entry;
 use reading::{Follower, each_line};
 
@@ -92,7 +96,17 @@ fn since(text: &str) -> Result<DateTime<Local>, String> {
 }
 
 pub(super) async fn run(home: Home, mut arguments: Arguments) -> Outcome {
-    let path = file(&home)?;
+    let Some(path) = file(&home)? else {
+        return match arguments {
+            Arguments {
+                reference: Some(reference),
+                json: false,
+                follow: false,
+                ..
+            } => stored(&home, reference).await,
+            _ => Err(Failure::Failed(NO_FILE.to_owned()).hint(HOW_TO)),
+        };
+    };
     if let Some(word) = &arguments.place {
         let place = meant_place::place(&home, word).await?;
         arguments.place = Some(place.to_string());
@@ -166,12 +180,29 @@ impl Arguments {
 }
 
 /// The file that the config names. A config with problems elsewhere does not matter here.
-fn file(home: &Home) -> Result<PathBuf, Failure> {
+fn file(home: &Home) -> Result<Option<PathBuf>, Failure> {
     let log = config::load(home.path(), Secrets::WherePresent)?.config.log;
-    let Some(file) = log.file else {
-        return Err(Failure::Failed(NO_FILE.to_owned()).hint(HOW_TO));
+    Ok(log.file.map(|file| home.path().join(file.path)))
+}
+
+/// Tells about a message from the database, where no log file is kept.
+async fn stored(home: &Home, reference: u64) -> Outcome {
+    let db = database::open(&home.database()).await?;
+    let checked = running_config::checked(home).await?;
+    let house = House::load(&db, checked.config.clone(), checked.table.clone()).await?;
+    let names = house.names.clone();
+    let id = i64::try_from(reference).unwrap_or(i64::MAX);
+    let turn = db
+        .read(move |connection| turns::one(connection, &house, id, Sight::Sizes))
+        .await?;
+    let Some(turn) = turn else {
+        let why = format!("nothing is kept about a message with the reference {reference}");
+        return Err(Failure::Failed(why).hint(HOW_TO));
     };
-    Ok(home.path().join(file.path))
+    let told = trace::told(&turn, None, &|id| trace::called(&names, id));
+    data(format_args!("{told}"));
+    note(format_args!("{FROM_DATABASE}"));
+    Ok(())
 }
 
 fn unread(path: &std::path::Path, error: &io::Error) -> Failure {
@@ -188,6 +219,7 @@ fn unread(path: &std::path::Path, error: &io::Error) -> Failure {
 }
 
 const NO_FILE: &str = "config.toml names no log file, so there is nothing to read";
+const FROM_DATABASE: &str = "This is from the database: config.toml names no log file. With `file = \"logs/parlor.log\"` under [log] the lines are kept too.";
 const HOW_TO: &str = "to keep one from now on, add to config.toml:\n\n[log]\nfile = \"logs/parlor.log\"\n\nA gateway that systemd runs has its lines in the journal: journalctl -u parlor";
 
 #[cfg(test)]

@@ -44,10 +44,6 @@ pub(super) async fn run(context: &Context<'_>) -> Result<Outcome, CommandError> 
     let entrance = context.services.operations.entrance();
     let base = entrance.and_then(|entrance| entrance.address());
     let link = base.map(|base| format!("{base}/turns/{}", turn.id));
-    let called = |id: &str| {
-        let person = id.parse().map(|id| names.author(&id));
-        let words = person.as_ref().ok().and_then(|person| person.words());
-        words.map_or_else(|| format!("`{id}`"), str::to_owned)
-    };
+    let called = |id: &str| texts::called(&names, id);
     Ok(Outcome::say(texts::told(&turn, link.as_deref(), &called)))
 }

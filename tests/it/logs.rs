@@ -399,6 +399,30 @@ async fn without_a_file_it_is_said_how_to_have_one() {
     assert_snapshot!(ran.stderr, @"error: there is no log file HOME/logs/parlor.log yet. `parlor run` writes it.");
 }
 
+/// A reference from the chat leads to its cause without a log file too, beside a running gateway.
+#[tokio::test]
+async fn without_a_file_a_reference_is_looked_up_in_the_database() {
+    let house = house("").await;
+    let process = start(&house, "info");
+    let alice = house.telegram.dm(ALICE);
+    house
+        .model
+        .enqueue(Script::status(404, r#"{"error":"model 'any' not found"}"#));
+    alice.says("hello").await;
+    alice.wait_for_sent(1).await;
+    process.wait_for_log("the turn failed (ref 1)").await;
+    let told = run(house.home.path(), &["logs", "--ref", "1"]).await;
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let first = told.stdout.lines().next().unwrap_or_default();
+    assert_snapshot!(first, @"Main gave no answer: the model provider refused: no such model (404). It was asked because it is the default agent.");
+    assert!(!told.stdout.contains("hello"), "{}", told.stdout);
+    assert_snapshot!(told.stderr, @r#"This is from the database: config.toml names no log file. With `file = "logs/parlor.log"` under [log] the lines are kept too."#);
+    let unknown = run(house.home.path(), &["logs", "--ref", "77"]).await;
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (1, ""));
+    let first = unknown.stderr.lines().next().unwrap_or_default();
+    assert_snapshot!(first, @"error: nothing is kept about a message with the reference 77");
+}
+
 /// Format, level and file count when the config is saved.
 #[tokio::test]
 async fn the_log_follows_the_config() {

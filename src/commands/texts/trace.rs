@@ -2,6 +2,7 @@
 
 use super::words::grouped;
 use crate::operations::named::lasting as time;
+use crate::operations::names::Names;
 use crate::operations::turns::{Tokens, TurnState, TurnView, What, money};
 use crate::routing::because;
 
@@ -25,13 +26,16 @@ pub(in crate::commands) fn dashboard_at(url: &str) -> String {
     )
 }
 
+/// A person by name, or else by id.
+pub(crate) fn called(names: &Names, id: &str) -> String {
+    let person = id.parse().map(|id| names.author(&id));
+    let words = person.as_ref().ok().and_then(|person| person.words());
+    words.map_or_else(|| format!("`{id}`"), str::to_owned)
+}
+
 /// The story of a turn in a few lines, without anybody's words.
 /// `called` names people by their id.
-pub(in crate::commands) fn told(
-    turn: &TurnView,
-    link: Option<&str>,
-    called: &dyn Fn(&str) -> String,
-) -> String {
+pub(crate) fn told(turn: &TurnView, link: Option<&str>, called: &dyn Fn(&str) -> String) -> String {
     let lines = [
         Some(head(turn, called)),
         waits(turn),
@@ -55,10 +59,19 @@ fn head(turn: &TurnView, called: &dyn Fn(&str) -> String) -> String {
     let took = took.map(|ms| format!(" {} after the message", time(ms)));
     let took = took.unwrap_or_default();
     let why = turn.rule.as_ref().map(|rule| because(rule, called));
-    let why = why.map(|why| format!(", {why}")).unwrap_or_default();
     match (turn.state, turn.outcome.as_deref()) {
-        (TurnState::Ended, Some("answered")) => format!("{agent} answered{took}{why}."),
-        (TurnState::Ended, Some(outcome)) => format!("{agent} gave no answer{why}: {outcome}"),
+        (TurnState::Ended, Some("answered")) => {
+            let why = why.map(|why| format!(", {why}")).unwrap_or_default();
+            format!("{agent} answered{took}{why}.")
+        }
+        (TurnState::Ended, Some(outcome)) => {
+            let outcome = outcome.trim_end_matches('.');
+            let why = why.map(|why| format!(" It was asked {why}."));
+            format!(
+                "{agent} gave no answer: {outcome}.{}",
+                why.unwrap_or_default()
+            )
+        }
         (TurnState::Parked, _) => {
             format!("{agent} is at it, and has put it aside for newer messages.")
         }
@@ -302,7 +315,7 @@ mod tests {
             rule: None,
             ..turn()
         };
-        insta::assert_snapshot!(told(&failed, None, &called), @"Rose gave no answer: stopped after 3 steps without an answer");
+        insta::assert_snapshot!(told(&failed, None, &called), @"Rose gave no answer: stopped after 3 steps without an answer.");
         let chosen = |rule: &str| TurnView {
             timeline: Vec::new(),
             read: Vec::new(),
