@@ -258,10 +258,10 @@ fn print_words(found: &Findings, is_old: bool) -> Outcome {
     match found.needed_secrets {
         0 => {}
         1 => note(format_args!(
-            "`parlor run` would not start on this machine: a secret is missing."
+            "`parlor run` would not start from this shell: a secret is missing here."
         )),
         missing => note(format_args!(
-            "`parlor run` would not start on this machine: {missing} secrets are missing."
+            "`parlor run` would not start from this shell: {missing} secrets are missing here."
         )),
     }
     if is_old {

@@ -222,10 +222,15 @@ async fn list(
         return data_json(&rooms.json_rows(&entries).await?);
     }
     if entries.is_empty() {
-        match agent {
-            Some(agent) => note(format_args!(
+        match memory {
+            Some(memory) if memory.everything(i64::MAX, 1).await?.is_empty() => note(format_args!(
                 "{} has no memories yet. `parlor remember` adds one.",
-                agent.name
+                memory.agent().name
+            )),
+            Some(memory) => note(format_args!(
+                "{} has memories for other people or places only. `--person ID` and `--place PLACE` list those; `parlor memory export --agent {}` prints all.",
+                memory.agent().name,
+                memory.agent().id
             )),
             None => note(format_args!("There are no global memories yet.")),
         }

@@ -27,7 +27,12 @@ pub(super) async fn run(home: Home, Arguments { json }: Arguments) -> Outcome {
     )?;
     let refused = done.refused.iter();
     let refused: Vec<String> = refused
-        .map(|(platform, reason)| format!("{platform} does not take the new settings: {reason}"))
+        .map(
+            |(platform, reason)| match done.reconnected.contains(platform) {
+                true => format!("{platform} does not take the new settings: {reason}"),
+                false => format!("{platform} is still off: {reason}"),
+            },
+        )
         .collect();
     match refused.is_empty() {
         true => Ok(()),

@@ -80,8 +80,8 @@ impl Documented {
             .find(|shown| shown.place == place && shown.key == key)
     }
 
-    /// The comment about a key: at the key, at a key of the same name elsewhere, or at the key
-    /// above.
+    /// The comment about a key: at the key, at a key of the same name elsewhere, or at a key
+    /// above in the same table.
     pub fn meaning(&self, place: &str, key: &str) -> Option<&str> {
         let told = |shown: &&Shown| !shown.comment.is_empty();
         let own = self.key(place, key).filter(told);
@@ -91,7 +91,8 @@ impl Documented {
                 .keys
                 .iter()
                 .position(|shown| shown.place == place && shown.key == key)?;
-            self.keys[..at].iter().rev().find(told)
+            let above = self.keys[..at].iter().rev();
+            above.take_while(|shown| shown.place == place).find(told)
         };
         let inline = INLINE
             .iter()

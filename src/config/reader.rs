@@ -76,6 +76,8 @@ impl<'a> Nameless<'a> {
     }
 }
 
+const BOOLEAN: &str = "`true` or `false`";
+
 impl<'a> Section<'a> {
     /// A missing key is shown at the table's name.
     pub(super) fn open(
@@ -164,10 +166,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn boolean(&self, name: &str) -> Option<bool> {
-        Some(
-            self.read(name, "`true` or `false`", DeValue::as_bool)?
-                .value,
-        )
+        Some(self.read(name, BOOLEAN, DeValue::as_bool)?.value)
     }
 
     pub(super) fn count(&self, name: &str) -> Option<u32> {
@@ -348,10 +347,15 @@ impl<'a> Section<'a> {
     /// Notes a value of a wrong type.
     pub(super) fn refuse_type(&self, name: &str, expected: &str) {
         if let Some(value) = self.value(name) {
-            self.problems.note(
-                wrong_type(&format!("`{name}`"), value, expected)
-                    .help(format!("write it like `{}`", self.usage(name))),
-            );
+            let quoted = value.get_ref().as_str().map(str::trim);
+            let meant =
+                quoted.filter(|text| expected == BOOLEAN && ["true", "false"].contains(text));
+            let help = match meant {
+                Some(meant) => format!("write `{name} = {meant}`, without quotes"),
+                None => format!("write it like `{}`", self.usage(name)),
+            };
+            let problem = wrong_type(&format!("`{name}`"), value, expected);
+            self.problems.note(problem.help(help));
         }
     }
 

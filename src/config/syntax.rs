@@ -311,7 +311,7 @@ impl Broken<'_> {
             value if is_secret(name) || value.contains('*') => {
                 format!("write {}", example_of(name))
             }
-            value => format!("write `{name} = {}`", as_value(value)),
+            value => format!("write `{name} = {}`", as_value(without_comma(value))),
         };
         Some(
             Problem::new(span, "a key and its value are joined by `=`, not by `:`")
@@ -637,6 +637,17 @@ fn is_key_character(c: char) -> bool {
 }
 
 /// A value in TOML: numbers, switches and lists unchanged, everything else in quotes.
+/// The value without a comma behind it; a comment may follow the comma.
+fn without_comma(text: &str) -> &str {
+    let value = text.split_once('#').map_or(text, |(value, _)| value);
+    match value.trim_end().strip_suffix(',') {
+        Some(value) if !value.contains(['"', '\'']) || value.ends_with(['"', '\'']) => {
+            value.trim_end()
+        }
+        _ => text,
+    }
+}
+
 fn as_value(text: &str) -> String {
     let is_plain = matches!(text, "true" | "false")
         || text.starts_with(['"', '\'', '[', '{'])

@@ -212,7 +212,10 @@ fn running(status: &Status) -> Finding {
             ),
         )
         .cause(link.reason.clone().unwrap_or_default())
-        .fix("parlor status"),
+        .fix(format!(
+            "See the findings about {} below; the gateway goes on trying, and parlor reload has it try at once",
+            link.platform
+        )),
         None => Finding::ok(
             "gateway",
             format!("Parlor {} runs (pid {}).", gateway.version, gateway.pid),

@@ -14,9 +14,9 @@ use crate::records::audit::{self, Action, Actor, Change};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reloaded {
     pub(crate) changed: Vec<String>,
-    /// Platforms that are connected anew.
+    /// Platforms that are connected anew, those included that had refused the bot.
     pub(crate) reconnected: Vec<Platform>,
-    /// Those among them that refuse the bot, with the reason.
+    /// Platforms that refuse the bot, with the reason: new settings, or the old ones once more.
     pub(crate) refused: Vec<(Platform, String)>,
 }
 
@@ -32,6 +32,9 @@ pub(super) async fn run(operations: &Operations, actor: &Actor) -> Result<Reload
         ))
         .hint("the next start reads config.toml; `parlor config check` looks at it now"));
     };
+    // A reload tries these again, also where their settings are the same.
+    let were_off = |platform: &Platform| live.pulse.refusal(*platform).is_some();
+    let were_off: Vec<Platform> = Platform::ALL.into_iter().filter(were_off).collect();
     let before = |platform| live.pulse.connections(platform);
     let before = Platform::ALL.map(|platform| (platform, before(platform)));
     match live.reload.ask(cause(actor)).await {
@@ -55,13 +58,18 @@ pub(super) async fn run(operations: &Operations, actor: &Actor) -> Result<Reload
             };
             operations.db.write(note).await?;
             // A message that asks may hold up the very connection that it would wait for.
+            let again = were_off.into_iter().filter(|it| !renewed.contains(it));
+            let again: Vec<Platform> = again.collect();
+            let tried = [renewed.as_slice(), &again].concat();
             let refused = match actor {
-                Actor::Cli { .. } => refusals(operations, live, &renewed, &before).await,
+                Actor::Cli { .. } => refusals(operations, live, &tried, &before).await,
                 _ => Vec::new(),
             };
+            let refuses = |platform: &Platform| refused.iter().any(|(it, _)| it == platform);
+            let back = again.into_iter().filter(|platform| !refuses(platform));
             Ok(Reloaded {
                 changed,
-                reconnected: renewed,
+                reconnected: renewed.into_iter().chain(back).collect(),
                 refused,
             })
         }

@@ -513,7 +513,7 @@ async fn config_check_notes_secrets_that_are_missing_here() {
       |
       = help: set it where Parlor is started (`export TELEGRAM_BOT_TOKEN=…`), or keep the secret in a file and write { file = "…" }
 
-    `parlor run` would not start on this machine: a secret is missing.
+    `parlor run` would not start from this shell: a secret is missing here.
     "#);
     let run = run(home.path(), &["run"]).await;
     assert_eq!(run.code, 1);

@@ -50,6 +50,24 @@ async fn all_problems_of_a_binding_are_told_at_once() {
     ");
 }
 
+/// A remedy is the line that was meant, and is accepted when it is written.
+#[tokio::test]
+async fn remedies_keep_the_value_that_was_meant() {
+    let home = fresh_home().await;
+    let remedy = async |text: &str| {
+        let checked = run_with_input(home.path(), &["config", "check", "-"], text).await;
+        let help = checked
+            .stderr
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("= help: "));
+        help.unwrap_or_default().to_owned()
+    };
+    let quoted = remedy("[access]\nrequire_mention = \"false\"\n").await;
+    assert_snapshot!(quoted, @"write `require_mention = false`, without quotes");
+    let json = remedy("default_agent: \"main\",   # answers\n").await;
+    assert_snapshot!(json, @r#"write `default_agent = "main"`"#);
+}
+
 /// Skills and files are looked for in the home folder, wherever the file is.
 #[tokio::test]
 async fn any_file_can_be_checked() {

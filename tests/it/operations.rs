@@ -753,6 +753,10 @@ async fn a_reload_with_a_refused_token_is_told_and_the_gateway_goes_on() {
     error: telegram does not take the new settings: Telegram does not accept the bot token. Get a valid one from @BotFather, store it where [telegram] token points, and start again
     hint: the gateway goes on without it, and tries again as soon as config.toml or a secret is changed and reloaded
     ");
+    let again = run(home, &["reload"]).await;
+    assert_eq!(again.code, 1, "{}", again.stdout);
+    let told = again.stderr.lines().next().unwrap_or_default();
+    assert_snapshot!(told, @"error: telegram is still off: Telegram does not accept the bot token. Get a valid one from @BotFather, store it where [telegram] token points, and start again");
     let status = run(home, &["status"]).await;
     assert_eq!(status.code, 1);
     assert!(
