@@ -200,3 +200,20 @@ async fn what_was_said_before_the_bot_came_is_left_alone() {
     assert_eq!(thread.texts(), [""; 0]);
     gateway.shutdown().await;
 }
+
+/// The first messages of a place come as events. Asked for as missed ones too, the later of them
+/// would overtake those that wait behind READY.
+#[tokio::test]
+async fn a_place_that_was_just_bound_has_missed_nothing() {
+    let (house, discord, guild) = House::with_garden("", BOUND).await;
+    let general = guild.text_channel(8101, "general");
+    let gateway = open(&house, &discord).await;
+    caught_up(&gateway, &general).await;
+    gateway.shutdown().await;
+    assert_eq!(discord.calls(Route::GetMessages).len(), 0);
+    general.says(CAROL, "and meanwhile").await;
+    let gateway = open_again(&house, &discord).await;
+    general.wait_for_sent(2).await;
+    gateway.shutdown().await;
+    assert!(!discord.calls(Route::GetMessages).is_empty());
+}

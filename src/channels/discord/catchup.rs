@@ -79,16 +79,21 @@ pub(super) async fn run(event_loop: &mut EventLoop<'_>) {
     }
 }
 
-/// Bound channels without a read position begin now.
+/// Bound channels without a read position begin now, and have missed nothing. Their first messages
+/// come as events; asked for, the later ones would overtake those that wait behind READY.
 async fn channels(event_loop: &EventLoop<'_>) -> Result<Vec<ReadPosition>, StoreError> {
     let bot = event_loop.bot();
     let (bound, from) = (bot.bound_channels(), first_id_at(bot.api.now_ms()));
-    bot.db
+    let begun = bot
+        .db
         .write(move |tx| read_positions::begin(tx, &bound, from, now_ms()))
         .await?;
-    bot.db
+    let mut channels = bot
+        .db
         .read(|connection| read_positions::latest(connection, MOST_CHANNELS))
-        .await
+        .await?;
+    channels.retain(|seen| !begun.contains(&seen.channel));
+    Ok(channels)
 }
 
 /// Catches up with channels and threads of a server that list a message newer than the last event

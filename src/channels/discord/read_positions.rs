@@ -79,24 +79,28 @@ impl Progress {
     }
 }
 
-/// Gives channels without a position this position, and drops the longest silent channels.
+/// Gives channels without a position this position, and drops the longest silent channels. Returns
+/// the channels that had none.
 pub(super) fn begin(
     tx: &Transaction<'_>,
     channels: &[DiscordId],
     message: DiscordId,
     now: i64,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<Vec<DiscordId>> {
     let mut statement =
         tx.prepare_cached("INSERT INTO discord_seen (channel, message, seen_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?;
+    let mut begun = Vec::new();
     for channel in channels {
-        statement.execute(params![number(*channel), number(message), now])?;
+        if statement.execute(params![number(*channel), number(message), now])? > 0 {
+            begun.push(*channel);
+        }
     }
     let oldest_kept = "SELECT seen_at FROM discord_seen ORDER BY seen_at DESC LIMIT 1 OFFSET ?1";
     tx.execute(
         &format!("DELETE FROM discord_seen WHERE seen_at < ({oldest_kept})"),
         [MOST_KEPT],
-    )
-    .map(drop)
+    )?;
+    Ok(begun)
 }
 
 /// The liveliest first.
