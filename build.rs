@@ -16,6 +16,37 @@ fn main() {
     let commit = told.or_else(|| is_release.then(commit).flatten());
     let commit = commit.unwrap_or_default();
     println!("cargo::rustc-env=PARLOR_COMMIT={}", commit.trim());
+    if is_release && has_own_linker(&target) {
+        order_functions();
+    }
+}
+
+/// Whether this is the linker that Rust itself brings for this target. Another may not know its options.
+fn has_own_linker(target: &str) -> bool {
+    let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    target == "x86_64-unknown-linux-gnu"
+        && std::env::var_os("RUSTC_LINKER").is_none()
+        && !flags.contains("link")
+        && !flags.contains("fuse-ld")
+}
+
+/// Puts the functions that a start and a turn run through side by side, so that no page around a single one is in memory.
+/// Names that are not there any more are left out.
+fn order_functions() {
+    let names = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/functions-of-a-turn.txt");
+    println!("cargo::rerun-if-changed={}", names.display());
+    println!("cargo::rerun-if-env-changed=PARLOR_LINK_MAP");
+    if names.exists() {
+        println!(
+            "cargo::rustc-link-arg-bins=-Wl,--symbol-ordering-file={}",
+            names.display()
+        );
+        println!("cargo::rustc-link-arg-bins=-Wl,--no-warn-symbol-ordering");
+    }
+    // For `scripts/functions`, which makes the list.
+    if let Ok(map) = std::env::var("PARLOR_LINK_MAP") {
+        println!("cargo::rustc-link-arg-bins=-Wl,-Map={map}");
+    }
 }
 
 /// None outside a repository, and inside a repository of something else.

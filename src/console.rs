@@ -53,6 +53,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    pub(crate) fn at(key: SessionKey) -> Self {
+        Place { name: None, key }
+    }
+
     pub(crate) fn of(inbound: &Inbound) -> Self {
         Place {
             name: inbound.origin.place_name().map(str::to_owned),
@@ -192,8 +196,9 @@ pub(crate) fn ignored(person: &Person, place: &Place, reason: &str) {
 
 fn ignored_line(person: &Person, place: &Place, reason: &str) -> String {
     format!(
-        "{} in {place}: ignored, {reason}",
-        printable_line(&person.name)
+        "{} ({}) in {place}: ignored, {reason}",
+        printable_line(&person.name),
+        person.id
     )
 }
 
@@ -474,7 +479,7 @@ mod tests {
         Alice[2J and more in “Writing” → 🌹 Rose (pin) · stopped · 3.2 s · 1,234,567 tokens · cost 0.0033 USD
         Alice[2J and more in “Writing” → 🌹 Rose (pin) · no answer, ref 12 · 3.2 s · 1,234,567 tokens · cost 0.0033 USD
         Alice[2J and more in private → 🌹 Rose (default agent) · 0.0 s · 99 tokens
-        Alice[2J and more in telegram:group:-100: ignored, not addressed to the bot
+        Alice[2J and more (telegram:11) in telegram:group:-100: ignored, not addressed to the bot
         Alice[2J and more in telegram:group:-100 → rose: not answered, over budget (tokens of the day, of the agent)
         Alice[2J and more (guest) in telegram:group:-100 → rose: not answered, rose is for members
         Alice[2J and more (telegram:11) wants in: parlor pair HHM9LW2A

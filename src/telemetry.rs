@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use tracing::Level;
-use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::filter::{FilterExt, LevelFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
@@ -57,9 +57,10 @@ static STARTED: OnceLock<Started> = OnceLock::new();
 pub fn start(usual: LevelFilter, flag: Option<LevelFilter>, in_colour: bool) {
     sinks().set_colour(in_colour);
     let (wanted, filter) = reload::Layer::new(filter(usual, flag));
-    let lines = LineLayer { sinks: sinks() }.with_filter(wanted);
-    let lines = tracing_subscriber::registry()
-        .with(lines.with_filter(filter_fn(|meta| is_ours(meta.target()))));
+    // A single filter, because each one is asked at every step into a span.
+    let ours = filter_fn(|meta| is_ours(meta.target())).with_max_level_hint(LevelFilter::TRACE);
+    let lines = LineLayer { sinks: sinks() }.with_filter(wanted.and(ours));
+    let lines = tracing_subscriber::registry().with(lines);
     #[cfg(feature = "otlp")]
     let lines = lines.with(traces::layer());
     let started = lines.try_init();

@@ -9,6 +9,8 @@
 //!   cost grows with what is stored. `--quick` makes both short.
 //! - `--large-house` measures the house with 10,000 sessions alone.
 //! - `--plot PATH` writes the growth as SVG.
+//! - `--turns` tells what the kernel counts for a turn; `--attach COMMAND` has a program such as
+//!   `strace -f -c -o calls.txt -p` look on.
 //! - `--walk` measures nothing: it takes the program once through a start and some turns, for a
 //!   profiler.
 
@@ -21,6 +23,7 @@ mod large_house;
 mod plot;
 mod report;
 mod scene;
+mod turns;
 
 #[expect(dead_code, reason = "shared with the tests, which use all of it")]
 #[path = "../../tests/it/support/fake_model/mod.rs"]
@@ -77,6 +80,10 @@ fn main() {
         let figures = runtime.block_on(large_house::measure(&options.program));
         print!("{}", report::table(&figures));
         return;
+    }
+    if options.is_turns {
+        let attach = options.attach.as_deref();
+        return runtime.block_on(turns::measure(&options.program, attach));
     }
     if options.is_walk {
         return runtime.block_on(walk(&options.program));
@@ -144,6 +151,8 @@ struct Options {
     is_growth: bool,
     is_quick: bool,
     is_walk: bool,
+    is_turns: bool,
+    attach: Option<String>,
     is_large_house: bool,
     /// This process is one of the floors.
     floor: Option<floors::Kind>,
@@ -159,6 +168,8 @@ impl Options {
             is_growth: false,
             is_quick: false,
             is_walk: false,
+            is_turns: false,
+            attach: None,
             is_large_house: false,
             floor: None,
         };
@@ -179,6 +190,8 @@ impl Options {
                 "--growth" => options.is_growth = true,
                 "--quick" => options.is_quick = true,
                 "--walk" => options.is_walk = true,
+                "--turns" => options.is_turns = true,
+                "--attach" => options.attach = arguments.next(),
                 "--large-house" => options.is_large_house = true,
                 "--floor=bare" => options.floor = Some(floors::Kind::Bare),
                 "--floor=durable" => options.floor = Some(floors::Kind::Durable),
@@ -191,7 +204,7 @@ impl Options {
     }
 }
 
-const ARGUMENTS: &str = "there are --json PATH, --program PATH, --floors, --growth, --quick, --large-house, --plot PATH and --walk";
+const ARGUMENTS: &str = "there are --json PATH, --program PATH, --floors, --growth, --quick, --large-house, --plot PATH, --turns, --attach COMMAND and --walk";
 
 fn build_folder() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))

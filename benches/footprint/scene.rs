@@ -27,6 +27,9 @@ const OF_THE_START: [&str; 5] = [
     "getChatMember",
 ];
 
+/// In the prompt of a summary.
+const OF_A_SUMMARY: &str = "You write a summary";
+
 const FORUM: i64 = -1_001_234_567_890;
 /// A forum in which nobody speaks.
 pub(crate) const OTHER_FORUM: i64 = -1_009_876_543_210;
@@ -239,7 +242,9 @@ impl Scene {
 
     /// For messages that came one at a time: milliseconds on the way in and on the way out.
     pub(crate) fn overheads(&self) -> (Vec<f64>, Vec<f64>) {
-        let requests = self.model.journal();
+        let mut requests = self.model.journal();
+        // Long conversations are summed up beside the answers.
+        requests.retain(|request| !request.system.contains(OF_A_SUMMARY));
         let polls = self.telegram.calls("getUpdates").into_iter();
         let handed_over: Vec<_> = polls.filter_map(|poll| poll.answered).collect();
         // Polls without an update are answered too, such as the first of a start.
@@ -429,11 +434,11 @@ impl Gateway {
         }
     }
 
-    fn proc(&self, file: &str) -> String {
+    pub(crate) fn proc(&self, file: &str) -> String {
         fs::read_to_string(format!("/proc/{}/{file}", self.pid())).expect("the program is running")
     }
 
-    fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.process.id().expect("the program is running")
     }
 }

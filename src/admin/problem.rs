@@ -119,6 +119,11 @@ impl Problem {
         Problem::new(StatusCode::FORBIDDEN, "link", texts::LINK_IS_OVER)
     }
 
+    /// A decision that takes more rights.
+    pub(super) fn forbidden(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::FORBIDDEN, "rights", detail)
+    }
+
     pub(super) fn broken() -> Self {
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -419,6 +419,7 @@ pub(crate) mod tests {
             log: crate::config::Log::default(),
             admin: None,
             memory: config::Memory::default(),
+            approvals: Default::default(),
             tools: Default::default(),
             hooks: Default::default(),
             peer_groups: Vec::new(),

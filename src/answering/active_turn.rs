@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::accounts::Allowance;
+use super::approvals::{Asking, Expectation};
 use super::compaction::Fill;
 use super::lane_view::LaneView;
 use super::under_way::Entry;
@@ -88,6 +89,8 @@ pub(crate) struct ActiveTurn {
     /// A round without its end. It waited for subagents when the turn was parked or an earlier
     /// process ended.
     pub(super) unfinished: Option<(Round, Vec<Recall>)>,
+    /// Set if the open round waits for approvals, and for nothing else.
+    pub(super) expects: Option<Expectation>,
     /// Newer messages were in the place when this process took up the turn.
     pub(super) others_wrote: bool,
     /// Exchanges during parking. The model hears them after the results of the open round.
@@ -202,6 +205,16 @@ impl Exchange {
 }
 
 impl ActiveTurn {
+    /// For a question to people about one of its calls.
+    pub(super) fn asking(&self) -> Asking<'_> {
+        Asking::of(
+            &self.snapshot.config,
+            &self.accepted.inbound,
+            &self.agent,
+            self.run.scope(),
+        )
+    }
+
     /// Log lines of the turn carry its agent and its message.
     pub(super) fn span(&self) -> tracing::Span {
         let span = span(&self.accepted);
@@ -278,6 +291,16 @@ impl ActiveTurn {
     /// Whether the turn is to stop.
     pub(crate) fn is_halted(&self) -> bool {
         self.halt.is_cancelled()
+    }
+
+    /// Whether the parked turn waits for approvals alone.
+    pub(crate) fn waits_for_people(&self) -> bool {
+        self.expects.is_some()
+    }
+
+    /// Whether the parked turn can go on.
+    pub(crate) fn can_go_on(&self) -> bool {
+        self.is_halted() || self.expects.as_ref().is_none_or(Expectation::has_news)
     }
 
     /// Whether no tool has left anything to be sent.

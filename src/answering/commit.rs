@@ -290,7 +290,7 @@ impl TurnCommit {
             return ledger::spend(tx, &self.spending, now);
         }
         let counted = journal::counted(tx, self.accepted.id)?;
-        journal::forget(tx, self.accepted.id)?;
+        journal::forget(tx, self.accepted.id, now)?;
         ledger::spend(
             tx,
             &Spending {

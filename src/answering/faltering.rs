@@ -37,6 +37,11 @@ pub(crate) enum Kind {
 }
 
 impl Faltering {
+    /// Whether no model answers until somebody does something.
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.instead.is_none() && self.trouble.kind != Kind::Failed
+    }
+
     /// As the models of this process were found when last asked.
     pub(crate) fn now(models: &Models, lineup: &[ModelRef]) -> Option<Self> {
         Faltering::among(lineup, |model| {

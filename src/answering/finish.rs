@@ -17,7 +17,7 @@ use super::provider_news::ProviderNews;
 use super::question;
 use super::report::report;
 use super::texts::{
-    RETRY, Reader, SAID_NOTHING, STOPPED, apology, cut_before_a_word, cut_off, panicked, sent,
+    RETRY, Reader, STOPPED, apology, cut_before_a_word, cut_off, panicked, said_nothing, sent,
     tools_broke,
 };
 use crate::access::Role;
@@ -80,7 +80,11 @@ impl Ending {
                     cut_before_a_word(cut),
                     format!("cut off {cut} before it said anything"),
                 ),
-                None => Ending::failed(SAID_NOTHING.into(), "said nothing".into()),
+                None => {
+                    let model = turn.run.model().unwrap_or(&turn.agent.models.model);
+                    let reply = said_nothing(model, &turn.snapshot.models);
+                    Ending::failed(reply, format!("the model {model} gave an empty answer"))
+                }
             },
             Err(error) => {
                 let (models, reader) = (&turn.snapshot.models, reader(turn));
@@ -584,7 +588,7 @@ fn close_broken(
     for id in journal::with_members(tx, &[accepted.id])? {
         inbox::close(tx, id, Closing::Failed, outcome, now)?;
     }
-    journal::forget(tx, accepted.id)
+    journal::forget(tx, accepted.id, now)
 }
 
 /// The button under a failed answer.

@@ -107,7 +107,7 @@ fn write(
         let closed = part(tx, || inbox::close(tx, id, Closing::Failed, outcome, now))?;
         troubles.extend(closed.err());
     }
-    troubles.extend(part(tx, || journal::forget(tx, accepted.id))?.err());
+    troubles.extend(part(tx, || journal::forget(tx, accepted.id, now))?.err());
     let count = match part(tx, || {
         outbox::insert_answer(tx, rows, accepted.id, None, now)
     })? {

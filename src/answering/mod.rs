@@ -9,6 +9,8 @@
 mod accounts;
 mod active_turn;
 mod admit;
+pub(crate) mod approval_texts;
+mod approvals;
 mod budgets;
 mod commit;
 mod compaction;
@@ -39,6 +41,7 @@ use std::sync::Arc;
 
 use dashmap::DashSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::agents::Memories;
 use crate::delivery::Delivery;
@@ -58,6 +61,7 @@ use crate::tools::ToolBox;
 pub(crate) use crate::routing::Question;
 pub(crate) use active_turn::{ActiveTurn, Due, Ended, Exchange};
 pub(crate) use admit::Admission;
+pub(crate) use approvals::Approvals;
 pub(crate) use budgets::{Budgets, over_at};
 #[cfg(test)]
 pub(crate) use faltering::Trouble;
@@ -91,6 +95,8 @@ pub(crate) struct Deps {
     pub(crate) tools: ToolBox,
     pub(crate) memories: Memories,
     pub(crate) subagents: Subagents,
+    /// Counts what is under way.
+    pub(crate) work: TaskTracker,
     /// Agents that have finished a turn before.
     pub(crate) bootstrapped: Arc<DashSet<AgentUid>>,
     pub(crate) pauses: PausedAgents,
@@ -149,11 +155,12 @@ impl Deps {
         }
     }
 
-    fn rounds(&self) -> Rounds {
+    fn rounds(&self, approvals: &Approvals) -> Rounds {
         Rounds {
             db: self.db.clone(),
             aliases: self.aliases.clone(),
             subagents: self.subagents.clone(),
+            approvals: approvals.clone(),
             stop: self.stop.clone(),
         }
     }
@@ -188,7 +195,13 @@ impl Answering {
         let admission = deps.admission(&snapshot);
         let compaction = deps.compaction(&budgets);
         let preparation = deps.preparation(&admission, &budgets, &compaction);
-        let (rounds, finish) = (deps.rounds(), deps.finish(&budgets));
+        let approvals = Approvals::new(
+            deps.db.clone(),
+            deps.delivery.clone(),
+            deps.work.clone(),
+            deps.stop.clone(),
+        );
+        let (rounds, finish) = (deps.rounds(&approvals), deps.finish(&budgets));
         Answering {
             db: deps.db,
             snapshots: deps.snapshots,
@@ -200,6 +213,7 @@ impl Answering {
             budgets,
             preparation,
             rounds,
+            approvals,
             finish,
             compaction,
             under_way: UnderWay::default(),
@@ -218,6 +232,10 @@ impl Answering {
 
     pub(crate) fn under_way(&self) -> &UnderWay {
         &self.under_way
+    }
+
+    pub(crate) fn approvals(&self) -> &Approvals {
+        &self.approvals
     }
 
     pub(crate) fn giving_up(&self) -> &GivingUp {

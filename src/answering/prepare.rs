@@ -213,7 +213,7 @@ impl Preparation {
         if began_with.is_some_and(|uid| uid != agent.uid) {
             let (id, uid) = (accepted.id, agent.uid);
             self.db
-                .write(move |tx| journal::hand_over(tx, id, uid))
+                .write(move |tx| journal::hand_over(tx, id, uid, now_ms()))
                 .await?;
         }
         Ok(Ok(Started {
@@ -384,6 +384,7 @@ impl Subject {
             effects: Vec::new(),
             told: prepared.told,
             unfinished: None,
+            expects: None,
             others_wrote: false,
             untold: Vec::new(),
             mark: None,

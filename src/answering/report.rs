@@ -1,6 +1,7 @@
 //! The console's line about an ended turn, and its numbers.
 
 use super::active_turn::ActiveTurn;
+use super::job_turns::job_of;
 use crate::clock::now_ms;
 use crate::config::{ModelRef, Money};
 use crate::console::{self, Person, Place, Turn, TurnEnd};
@@ -9,8 +10,8 @@ use crate::metrics::{Stage, TurnOutcome};
 use crate::routing::Rule;
 use crate::turn::budget;
 
-/// The line waits for the answer to be sent, because it tells that time too. Turns without a person's
-/// message have no line: the turn that asked for them has one.
+/// The line waits for the answer to be sent, because it tells that time too. Turns that another turn
+/// asked for have no line: the other turn has one.
 pub(super) fn report(turn: &ActiveTurn, end: TurnEnd, sent: Option<FirstSent>) {
     let (inbound, usage) = (&turn.accepted.inbound, turn.usage());
     let price = turn.snapshot.models.price(turn.model());
@@ -24,16 +25,23 @@ pub(super) fn report(turn: &ActiveTurn, end: TurnEnd, sent: Option<FirstSent>) {
     counts.input_tokens.add(usage.input_tokens);
     counts.output_tokens.add(usage.output_tokens);
     counts.cost.add(cost.unwrap_or(Money(0)).0);
-    if inbound.extras.internal.is_some() {
+    let job = job_of(&turn.accepted);
+    if inbound.extras.internal.is_some() && job.is_none() {
         counts.subagents.add(u64::from(turn.subagent().is_some()));
         return counts.took(&turn.stages);
     }
     let line = Turn {
         person: Person::of(inbound),
-        place: Place::of(inbound),
+        place: match job.and_then(|run| run.to.clone()) {
+            Some(to) => Place::at(to),
+            None => Place::of(inbound),
+        },
         agent: turn.agent.id.clone(),
         agent_name: turn.agent.label(),
-        rule: rule(&turn.route.rule),
+        rule: match job {
+            Some(_) => "its job".to_owned(),
+            None => rule(&turn.route.rule),
+        },
         why: turn.route.rule.to_string(),
         end,
         milliseconds: now_ms() - turn.started_at,

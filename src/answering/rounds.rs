@@ -1,19 +1,22 @@
 //! A round of tools: written before its calls run, and call by call as they end.
 //!
 //! While a round only waits for subagents, people come first: the turn is parked in the middle of
-//! the round and resumed later, as after a restart.
+//! the round and resumed later, as after a restart. So it is while a round waits for approvals.
 
 use std::sync::Arc;
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{Stream, StreamExt};
 use rusqlite::Transaction;
 use tokio_util::sync::CancellationToken;
 
 use super::active_turn::ActiveTurn;
-use super::budgets;
+use super::approvals::{Approvals, Asked, Expectation};
+use super::{approval_texts, budgets};
 use crate::clock::now_ms;
 use crate::domain::{Labels, Marks};
+use crate::models::ToolCall;
+use crate::records::approvals::{self, Approval, State};
 use crate::records::journal::{self, CallId, Recall};
 use crate::records::ledger::{self, Sums};
 use crate::records::subagents::{self as subagent_rows, Subagent, SubagentRow};
@@ -21,7 +24,7 @@ use crate::routing::aliases::Aliases;
 use crate::storage::{Db, Durability, StoreError};
 use crate::subagents::{self, Asker, Carried, Subagents};
 use crate::tools::{self, Form, OnFinish, Outcome};
-use crate::turn::{Charge, ModelCall, Round};
+use crate::turn::{Charge, ModelCall, Ran, Round};
 
 /// Runs rounds. Cheap to clone.
 #[derive(Clone)]
@@ -29,6 +32,7 @@ pub(super) struct Rounds {
     pub(super) db: Db,
     pub(super) aliases: Arc<Aliases>,
     pub(super) subagents: Subagents,
+    pub(super) approvals: Approvals,
     pub(super) stop: CancellationToken,
 }
 
@@ -44,8 +48,41 @@ impl Rounds {
         turn.follow_moves(&self.aliases);
         let (number, shared) = (turn.rounds, Arc::new(round));
         let today = self.write_wanted(turn, &shared).await?;
-        let mut results: Vec<Recall> = shared.calls.iter().map(|_| Recall::default()).collect();
-        let (mut broken, mut tools_left) = (Vec::new(), results.len());
+        let calls = u64::try_from(shared.calls.len()).unwrap_or(u64::MAX);
+        turn.agent.counts.tool_calls.add(calls);
+        let open = OpenRound {
+            number,
+            round: &shared,
+            results: shared.calls.iter().map(|_| Recall::default()).collect(),
+            runs: Vec::new(),
+            asks: 0,
+            expects: None,
+        };
+        let running = turn.run.call(&shared);
+        let ended = self
+            .carry_through(turn, open, (running, shared.calls.len()))
+            .await?;
+        turn.take_in_round(Arc::unwrap_or_clone(shared), ended);
+        Ok(today)
+    }
+
+    /// Waits for running calls and for subagents, and has people asked about calls that need an
+    /// approval. Leaves off while only subagents are waited for and people wrote, and when only
+    /// approvals are left.
+    async fn carry_through(
+        &self,
+        turn: &ActiveTurn,
+        open: OpenRound<'_>,
+        (mut running, mut tools_left): (impl Stream<Item = Ran> + Unpin, usize),
+    ) -> Result<EndedRound, StoreError> {
+        let OpenRound {
+            number,
+            round,
+            mut results,
+            runs,
+            mut asks,
+            mut expects,
+        } = open;
         let asker = Asker {
             snapshot: &turn.snapshot,
             accepted: &turn.accepted,
@@ -53,25 +90,36 @@ impl Rounds {
             steps_left: turn.run.steps_left(),
             read: &turn.run.scope().read,
         };
-        let calls = u64::try_from(shared.calls.len()).unwrap_or(u64::MAX);
-        turn.agent.counts.tool_calls.add(calls);
         let marks = turn.agent.marks();
-        let mut running = turn.run.call(&shared);
+        let (mut broken, mut charges) = (Vec::new(), Vec::new());
         let mut waits = FuturesUnordered::new();
-        let mut charges = Vec::new();
+        waits.extend(
+            runs.into_iter()
+                .map(|(call, run)| self.wait_for(call, run, &marks)),
+        );
         loop {
             tokio::select! {
                 Some(ran) = running.next() => {
                     tools_left -= 1;
                     let call = CallId { inbox_id: turn.accepted.id, round: number, number: ran.number };
-                    let outcome = ran.outcome.unwrap_or_else(|_| {
-                        let tool = &shared.calls[ran.number].name;
-                        tracing::error!(agent.id = %turn.agent.id, %tool, inbox.id = turn.accepted.id, "a tool panicked");
-                        broken.push(tool.clone());
+                    let wish = &round.calls[ran.number];
+                    let mut outcome = ran.outcome.unwrap_or_else(|_| {
+                        tracing::error!(agent.id = %turn.agent.id, tool = %wish.name, inbox.id = turn.accepted.id, "a tool panicked");
+                        broken.push(wish.name.clone());
                         Outcome::say(TOOL_BROKE)
                     });
+                    if let Some(rule) = outcome.asks.take() {
+                        expects.get_or_insert_with(|| self.approvals.expect(call.inbox_id));
+                        match self.approvals.ask(&turn.asking(), call, (wish, &rule)).await? {
+                            Asked::Waits => {
+                                asks += 1;
+                                continue;
+                            }
+                            Asked::Nobody(told) => outcome = Outcome::say(told),
+                        }
+                    }
                     match self.subagents.carry_out(&asker, call, outcome).await? {
-                        Carried::Done(outcome) => results[ran.number] = Recall::from(outcome),
+                        Carried::Done(outcome) => results[call.number] = Recall::from(outcome),
                         Carried::Waits { run } => waits.push(self.wait_for(call, run, &marks)),
                     }
                 }
@@ -84,14 +132,13 @@ impl Rounds {
                 else => break,
             }
         }
-        let is_open = !waits.is_empty();
-        drop((running, waits));
-        charges
-            .into_iter()
-            .for_each(|charge| turn.run.charge(charge));
-        turn.broken_tools.extend(broken);
-        turn.end_round(Arc::unwrap_or_clone(shared), results, is_open);
-        Ok(today)
+        Ok(EndedRound {
+            results,
+            charges,
+            broken,
+            waits_for_subagents: !waits.is_empty(),
+            expects: expects.filter(|_| asks > 0),
+        })
     }
 
     /// Writes the calls of a round, and books the cost of the model call.
@@ -141,47 +188,121 @@ impl Rounds {
         Ok((call, outcome, charge))
     }
 
-    /// Waits again for the subagents of a round left open by parking or by a restart. The outcome
-    /// of other open calls is unknown.
+    /// Goes on with a round left open by parking or by a restart: waits for its subagents, and runs
+    /// the calls that people have allowed since. The outcome of other open calls is unknown.
     pub(super) async fn finish(&self, turn: &mut ActiveTurn) -> Result<(), StoreError> {
-        let Some((round, mut calls)) = turn.unfinished.take() else {
+        let Some((round, calls)) = turn.unfinished.take() else {
             return Ok(());
         };
+        turn.expects = None;
+        turn.follow_moves(&self.aliases);
         let (inbox_id, number) = (turn.accepted.id, turn.rounds - 1);
         let known = self.subagents.of_turn(inbox_id).await?;
-        let marks = turn.agent.marks();
-        let mut waits = FuturesUnordered::new();
-        for (index, _) in calls
-            .iter()
-            .enumerate()
-            .filter(|(_, recall)| recall.result.is_none())
-        {
+        // Before the look, so that no answer is missed.
+        let expects = self.approvals.expect(inbox_id);
+        let approvals = self
+            .approvals
+            .of_round(inbox_id, number, turn.started_at)
+            .await?;
+        let mut open = OpenRound {
+            number,
+            round: &round,
+            results: calls,
+            runs: Vec::new(),
+            asks: 0,
+            expects: Some(expects),
+        };
+        let mut allowed = Vec::new();
+        for index in 0..open.results.len() {
             let call = CallId {
                 inbox_id,
                 round: number,
                 number: index,
             };
             let run = Subagent::name_of(call);
+            if open.results[index].result.is_some() {
+                continue;
+            }
             if known.iter().any(|known| known.subagent.run == run) {
-                waits.push(self.wait_for(call, run, &marks));
+                open.runs.push((call, run));
+                continue;
+            }
+            let of_call = |approval: &&Approval| approval.wanted.call == call;
+            match approvals.iter().rfind(of_call) {
+                Some(approval) if approval.state == State::Waiting => open.asks += 1,
+                Some(approval) => match self.answer(turn, &round.calls[index], approval).await? {
+                    Answer::Run => allowed.push(index),
+                    Answer::Unknown => {}
+                    Answer::Result(recall) => open.results[index] = recall,
+                },
+                None => {}
             }
         }
-        loop {
-            tokio::select! {
-                Some(waited) = waits.next() => {
-                    let (call, outcome, charge) = waited?;
-                    calls[call.number] = Recall::from(outcome);
-                    turn.run.charge(charge);
-                }
-                () = turn.lane.yield_wanted(), if !waits.is_empty() => break,
-                else => break,
-            }
-        }
-        let is_open = !waits.is_empty();
-        drop(waits);
-        turn.end_round(round, calls, is_open);
+        let running = turn.run.call_allowed(&round, &allowed);
+        let ended = self
+            .carry_through(turn, open, (running, allowed.len()))
+            .await?;
+        turn.take_in_round(round, ended);
         Ok(())
     }
+
+    /// What follows for a call from the answer of people. An allowed call is marked before it runs, so
+    /// that it runs once.
+    async fn answer(
+        &self,
+        turn: &ActiveTurn,
+        wish: &ToolCall,
+        approval: &Approval,
+    ) -> Result<Answer, StoreError> {
+        let told = match approval.state {
+            State::Allowed if approval.wanted.hash != approvals::hash(wish) => {
+                approval_texts::other_call(&wish.name)
+            }
+            State::Allowed => {
+                return Ok(match self.approvals.begin(approval.id).await? {
+                    true => Answer::Run,
+                    false => Answer::Unknown,
+                });
+            }
+            _ => approval_texts::not_allowed(approval),
+        };
+        let outcome = Outcome::say(told).finished(&turn.agent.marks());
+        self.subagents
+            .done(approval.wanted.call, outcome.clone())
+            .await?;
+        Ok(Answer::Result(Recall::from(outcome)))
+    }
+}
+
+/// A round with open calls.
+struct OpenRound<'a> {
+    number: u32,
+    round: &'a Round,
+    results: Vec<Recall>,
+    /// Calls that wait for subagents.
+    runs: Vec<(CallId, String)>,
+    /// Calls that wait for people.
+    asks: usize,
+    /// Set while answers may come.
+    expects: Option<Expectation>,
+}
+
+/// A round after everything that could be done now.
+struct EndedRound {
+    results: Vec<Recall>,
+    charges: Vec<Charge>,
+    broken: Vec<String>,
+    waits_for_subagents: bool,
+    /// Set if calls wait for people.
+    expects: Option<Expectation>,
+}
+
+/// What follows from the answer of people.
+enum Answer {
+    Run,
+    /// An earlier process has begun the call.
+    Unknown,
+    Result(Recall),
 }
 
 impl From<Outcome> for Recall {
@@ -233,12 +354,25 @@ impl ActiveTurn {
         }
     }
 
-    /// With `is_open`, the round still waits for subagents.
-    fn end_round(&mut self, round: Round, calls: Vec<Recall>, is_open: bool) {
-        if is_open {
-            self.unfinished = Some((round, calls));
+    /// Ends a round, or leaves it open while it waits for subagents or people.
+    fn take_in_round(&mut self, round: Round, ended: EndedRound) {
+        let EndedRound {
+            results,
+            charges,
+            broken,
+            waits_for_subagents,
+            expects,
+        } = ended;
+        charges
+            .into_iter()
+            .for_each(|charge| self.run.charge(charge));
+        self.broken_tools.extend(broken);
+        let waits_for_people = expects.is_some();
+        self.expects = expects.filter(|_| !waits_for_subagents);
+        if waits_for_subagents || waits_for_people {
+            self.unfinished = Some((round, results));
         } else {
-            self.take_in(round, calls.into_iter().map(Outcome::from).collect());
+            self.take_in(round, results.into_iter().map(Outcome::from).collect());
         }
     }
 

@@ -13,6 +13,7 @@ use tracing::Instrument;
 
 use super::active_turn::{ActiveTurn, Due, Ended, Exchange};
 use super::admit::{Admission, InLine};
+use super::approvals::Approvals;
 use super::budgets::{self, Budgets};
 use super::compaction::{self, Compaction};
 use super::finish::{Cause, Finish, Stopping};
@@ -57,6 +58,7 @@ pub(crate) struct Answering {
     pub(super) budgets: Budgets,
     pub(super) preparation: Preparation,
     pub(super) rounds: Rounds,
+    pub(super) approvals: Approvals,
     pub(super) finish: Finish,
     pub(super) compaction: Compaction,
     pub(super) under_way: UnderWay,
@@ -67,7 +69,8 @@ pub(crate) struct Answering {
 /// The reason for leaving off.
 enum Left {
     Answered,
-    /// People wrote, and the round has just ended or only waits for subagents.
+    /// People wrote, and the round has just ended or only waits for subagents; or it waits for
+    /// approvals.
     ForOthers,
     Failed(TurnError),
     /// A round cannot be written.
@@ -197,7 +200,11 @@ impl Answering {
 
     async fn resume_inside(&self, mut turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
         let waits = Instant::now();
-        let in_line = self.admission.wait(turn.agent.uid, &turn.halt).await;
+        // The parent's slot is enough for both.
+        let in_line = match turn.internal.as_ref() {
+            Some(internal) if internal.is_waited_for() => InLine::NoNeed,
+            _ => self.admission.wait(turn.agent.uid, &turn.halt).await,
+        };
         turn.stages.spend(Stage::Slot, waits.elapsed());
         let _slot = match in_line {
             InLine::Next(slot) => Some(slot),
@@ -239,7 +246,7 @@ impl Answering {
     /// Tells a place that its agent is paused, once for each pause.
     async fn tell_paused(&self, accepted: &Accepted, agent: &Agent) {
         let to = Destination::besides(&accepted.inbound);
-        let (uid, text) = (agent.uid, texts::paused(&agent.label()));
+        let (uid, text) = (agent.uid, texts::paused(&agent.label(), accepted.role));
         let rows = self.delivery.draft(&to, Kind::Notice, &Text::plain(&text));
         let (place, count) = (to.place().clone(), rows.len());
         let write = move |tx: &Transaction<'_>| {
@@ -410,6 +417,10 @@ impl Answering {
             conversation: turn.conversation,
             part: Some(turn.agent.uid),
         };
+        let decision = match turn.waits_for_people() {
+            true => Decision::Asked,
+            false => Decision::Parked,
+        };
         let (used_once, started_at) = (std::mem::take(&mut turn.used_once), turn.started_at);
         let shared = Arc::new((accepted, said));
         let write = || {
@@ -426,7 +437,7 @@ impl Answering {
                     pins::use_up(tx, place, started_at)?;
                 }
                 journal::park(tx, accepted.id)?;
-                decisions::note(tx, place, accepted.id, Decision::Parked, now)
+                decisions::note(tx, place, accepted.id, decision, now)
             }
         };
         let parked = self

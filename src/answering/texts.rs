@@ -2,6 +2,7 @@
 
 use chrono::Local;
 
+use crate::access::Role;
 use crate::agents::Agent;
 use crate::clock::now_ms;
 use crate::config::{Caps, Currency, ModelRef, ProviderKind};
@@ -12,8 +13,14 @@ use crate::tools::{Effect, sent_files};
 use crate::turn::TurnError;
 use crate::turn::budget::{self, Limit, Span, Spent, in_words};
 
-pub(super) const SAID_NOTHING: &str =
-    "I have nothing to say to this. Please ask again in other words.";
+/// The model ended its answer before the first word.
+pub(super) fn said_nothing(model: &ModelRef, models: &Models) -> String {
+    let other = match models.offers_another(model) {
+        true => ", and `/model` chooses another model",
+        false => "",
+    };
+    format!("The model `{model}` gave an empty answer. Retry asks it once more{other}.")
+}
 
 /// Those whose budget runs out.
 #[derive(Clone, Copy)]
@@ -94,10 +101,15 @@ pub(super) const RETRY: &str = "🔄 Retry";
 pub(super) const STOPPED: &str = "_(stopped)_";
 
 /// Told once in a place, when its first message waits for a paused agent.
-pub(super) fn paused(label: &str) -> String {
-    format!(
-        "{label} is paused. Your messages are kept and answered when an owner resumes it; `/agent` with another agent's name has that one answer here."
-    )
+pub(super) fn paused(label: &str, role: Role) -> String {
+    let kept =
+        format!("{label} is paused. Your messages are kept and answered when an owner resumes it");
+    match role {
+        Role::Guest => format!("{kept}."),
+        Role::Member | Role::Admin | Role::Owner => {
+            format!("{kept}; `/agent` with another agent's name has that one answer here.")
+        }
+    }
 }
 
 /// The line in a transcript when config.toml gives a conversation to another agent.
@@ -251,6 +263,11 @@ pub(super) fn trouble(failure: &Unanswered) -> String {
 
 fn unavailable(why: &Unavailable, provider: &str, model: &str) -> String {
     match why {
+        Unavailable::KeyMissing(_) if why.open_file().is_some() => {
+            format!(
+                "the file with the API key for `{provider}` is open to others, so I don't use it"
+            )
+        }
         Unavailable::KeyMissing(_) => format!("the API key for `{provider}` is missing"),
         Unavailable::KeyRejected(code) => {
             format!("the API key for `{provider}` was rejected{}", status(*code))
@@ -294,10 +311,14 @@ pub(super) fn advice(failure: &Unanswered, models: &Models) -> Option<String> {
     let address = || spot("base_url", provider, lines.base_url.or(lines.section));
     match &failure.error {
         ModelError::Unavailable(why) => Some(match why {
-            Unavailable::KeyMissing(why) => {
+            Unavailable::KeyMissing(cause) => {
+                let open = why.open_file().map(|name| format!("`chmod 600 {name}`, in the home folder, closes it; /reload reads it again."));
+                let why = cause;
                 let (first, rest) = why.split_at(why.len().min(1));
                 let why = format!("{}{rest}", first.to_uppercase());
-                let what_to_do = if why.starts_with("The environment variable") {
+                let what_to_do = if let Some(open) = &open {
+                    open
+                } else if why.starts_with("The environment variable") {
                     // A process gets its variables at its start, and a reload brings none.
                     "Set it where Parlor is started, then start Parlor again: a reload brings no new variables."
                 } else {
@@ -305,7 +326,10 @@ pub(super) fn advice(failure: &Unanswered, models: &Models) -> Option<String> {
                 };
                 format!("{why} ({}). {what_to_do}", key())
             }
-            Unavailable::KeyRejected(_) => format!("Check {}.", key()),
+            Unavailable::KeyRejected(_) => format!(
+                "Put a valid key where {} points. /reload reads a file again; a new environment variable needs a new start.",
+                key()
+            ),
             Unavailable::KeyWanted(_) => format!(
                 "Add a line such as `api_key = {{ env = \"{}_API_KEY\" }}` to [providers.{provider}], {}config.toml.",
                 variable(provider),
@@ -316,14 +340,18 @@ pub(super) fn advice(failure: &Unanswered, models: &Models) -> Option<String> {
                 key()
             ),
             Unavailable::NoCredit(_) => {
-                "Add credit at the provider, or choose another model with `/model`.".into()
+                match models.offers_another(&failure.model) {
+                    true => "Add credit at the provider, or choose another model with `/model`.".into(),
+                    false => "Add credit at the provider.".into(),
+                }
             }
             Unavailable::NoSuchModel(_) => no_such_model(failure, models, model),
             Unavailable::Moved(_) | Unavailable::WebPage => format!("Check {}.", address()),
-            Unavailable::NoProvider => {
-                "`/model` chooses another model, and `/model reset` goes back to the agent's own."
-                    .into()
+            Unavailable::NoProvider => match models.offers_another(&failure.model) {
+                true => "`/model` chooses another model, and `/model reset` goes back to the agent's own.",
+                false => "`/model reset` goes back to the agent's own model.",
             }
+            .into(),
         }),
         ModelError::Unreachable(_) => Some(match config {
             Some(config) if config.kind == ProviderKind::Ollama => {
@@ -345,7 +373,10 @@ fn no_such_model(failure: &Unanswered, models: &Models, model: &str) -> String {
     match models.similar(&failure.model) {
         Some(similar) => format!("Did you mean `{similar}`?"),
         None if is_ollama => format!("`ollama pull {model}` fetches it."),
-        None => "Check the model's name in config.toml; `/models` lists other models.".into(),
+        None if models.offers_another(&failure.model) => {
+            "Check the model's name in config.toml; `/models` lists other models.".into()
+        }
+        None => "Check the model's name in config.toml.".into(),
     }
 }
 

@@ -8,6 +8,9 @@ use crate::domain::SessionKey;
 pub(super) const NOT_YOURS: &str =
     "These buttons are for somebody else. Write the command yourself.";
 
+/// Commands whose buttons anybody may press: the row of the approval says who decides.
+const FOR_ANYBODY: [&str; 2] = ["/approve ", "/refuse "];
+
 /// The choices as the buttons of a place carry them: `@<person> /agent rose` for one member of a
 /// group, else the command alone.
 pub(super) fn marked(place: &SessionKey, choices: &[Choice]) -> Vec<Choice> {
@@ -19,11 +22,17 @@ pub(super) fn marked(place: &SessionKey, choices: &[Choice]) -> Vec<Choice> {
     let mark = |choice: &Choice| Choice {
         label: choice.label.clone(),
         command: match &owner {
-            Some(owner) => format!("@{owner} {}", choice.command),
-            None => choice.command.clone(),
+            Some(owner) if !is_for_anybody(&choice.command) => {
+                format!("@{owner} {}", choice.command)
+            }
+            _ => choice.command.clone(),
         },
     };
     choices.iter().map(mark).collect()
+}
+
+fn is_for_anybody(command: &str) -> bool {
+    FOR_ANYBODY.iter().any(|known| command.starts_with(known))
 }
 
 /// The command of a button, for the person who presses it. None where the button is for another
@@ -62,5 +71,12 @@ mod tests {
         check("telegram:topic:-1001:101", "222", true);
         check("telegram:dm:111", "111", true);
         assert_eq!(command_for("1", "@1"), None, "torn");
+        let place = "telegram:group:-1001:111".parse().expect("a place");
+        let allow = Choice {
+            label: "Allow".into(),
+            command: "/approve 7".into(),
+        };
+        let carried = marked(&place, &[allow]).remove(0).command;
+        assert_eq!(command_for("222", &carried), Some("/approve 7"));
     }
 }

@@ -123,6 +123,8 @@ pub struct Abilities {
     pub typing_lasts: Option<Duration>,
     /// Whether people see [`Progress::Begun`] and [`Progress::Over`].
     pub reactions: bool,
+    /// Whether a message can be changed after it was sent.
+    pub changes: bool,
     pub streaming_in_private: Streaming,
     pub streaming_in_groups: Streaming,
 }
@@ -136,6 +138,7 @@ impl Abilities {
             limits: None,
             typing_lasts: None,
             reactions: false,
+            changes: false,
             streaming_in_private: Streaming::Off,
             streaming_in_groups: Streaming::Off,
         }

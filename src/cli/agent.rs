@@ -242,12 +242,7 @@ async fn health(
     db: &Db,
 ) -> Result<Vec<Health>, Failure> {
     let agents = registry.all().iter();
-    let agents: Vec<Patient> = agents
-        .map(|agent| Patient {
-            uid: agent.uid,
-            id: agent.id.clone(),
-        })
-        .collect();
+    let agents: Vec<Patient> = agents.map(|agent| Patient::of(agent, None)).collect();
     let table = checked.table.clone();
     let read = move |connection: &rusqlite::Connection| {
         health::of(connection, &agents, &table, &HashMap::new(), now_ms())

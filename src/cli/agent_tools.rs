@@ -20,6 +20,8 @@ struct ToolInfo {
     /// The roles with this tool; empty when a rule refuses the tool to all.
     asked_by: Vec<&'static str>,
     refused: Option<String>,
+    /// The rule by which each call needs an approval.
+    asks: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -43,6 +45,9 @@ impl ToolReport {
             refused: policy::for_agent(&agent.tools, name, risk)
                 .err()
                 .map(|refusal| refusal.to_string()),
+            asks: policy::asks(&agent.tools, name)
+                .filter(|_| policy::for_agent(&agent.tools, name, risk).is_ok())
+                .map(|rule| rule.to_string()),
         };
         let reach = |opened: &crate::agents::Opened| Reach {
             prefix: opened.prefix.clone(),
@@ -74,6 +79,9 @@ impl ToolReport {
             ));
         }
         for tool in &self.tools {
+            if let Some(rule) = &tool.asks {
+                text.push_str(&format!("asks: {}: {rule}\n", tool.tool));
+            }
             if let Some(reason) = &tool.refused {
                 text.push_str(&format!("refused: {}: {reason}\n", tool.tool));
             }

@@ -6,10 +6,10 @@ use serde::Serialize;
 use super::json::{Named, moment, time};
 use super::names::Names;
 use super::table::{Column, table};
-use super::{Outcome, data, data_json, database, meant_place, note, running_config};
+use super::{Failure, Outcome, data, data_json, database, meant_place, note, running_config};
 use crate::clock::now_ms;
 use crate::commands::texts::audit as texts;
-use crate::domain::SessionKey;
+use crate::domain::{PersonId, SessionKey};
 use crate::home::{CheckedConfig, Home};
 use crate::records::audit::{self, Entry, Wanted};
 use crate::storage::Db;
@@ -59,7 +59,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let wanted = Wanted {
         agent: agent.clone(),
         place: place.map(|place| place.to_string()),
-        by: arguments.by,
+        by: arguments.by.clone(),
         since: arguments.since,
         before: None,
     };
@@ -71,6 +71,9 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     let checked = running_config::checked(&home).await.ok();
     if let (Some(agent), Some(checked)) = (agent.filter(|_| entries.is_empty()), &checked) {
         refuse_unknown(&home, &db, checked, agent).await?;
+    }
+    if let Some(by) = arguments.by.filter(|_| entries.is_empty()) {
+        refuse_nobody(&db, by).await?;
     }
     let config = checked.as_ref().map(|checked| &*checked.config);
     let names = Names::load(&db, config).await?;
@@ -101,6 +104,27 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     });
     data(format_args!("{}", table(columns, cells.collect())));
     Ok(())
+}
+
+/// A word that is no id, and that nobody in the audit has, is misspelt.
+async fn refuse_nobody(db: &Db, by: String) -> Outcome {
+    let is_id = by.parse::<PersonId>().is_ok();
+    if is_id || ["cli", "config", "gateway"].contains(&by.as_str()) {
+        return Ok(());
+    }
+    let wanted = Wanted {
+        by: Some(by.clone()),
+        ..Wanted::default()
+    };
+    let read = move |connection: &rusqlite::Connection| audit::latest(connection, &wanted, 1);
+    match db.read(read).await?.is_empty() {
+        true => Err(
+            Failure::WrongUse(format!("the audit knows nobody called {by}")).hint(
+                "write a person's id, such as telegram:11 (`parlor people` lists them), or cli, config or gateway",
+            ),
+        ),
+        false => Ok(()),
+    }
 }
 
 /// An agent that is neither here nor in the audit is misspelt.

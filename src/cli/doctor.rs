@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::fitting::hanging;
 use super::operator::{Line, odd_reply, told};
 use super::{Failure, Outcome, data, data_json, note, print};
+use crate::console;
 use crate::doctor::fixing::{self, Asked};
 use crate::doctor::{self, bundle};
 use crate::home::Home;
@@ -118,10 +119,10 @@ fn show(diagnosis: &Diagnosis, done: &[String], arguments: &Arguments) {
     }
     let counted = |state: State| diagnosis.count(state);
     note(format_args!(
-        "{} bad, {} warnings, {} notes, {} fine.",
+        "{} bad, {}, {}, {} fine.",
         counted(State::Bad),
-        counted(State::Warn),
-        counted(State::Note),
+        console::counted(counted(State::Warn), "warning"),
+        console::counted(counted(State::Note), "note"),
         counted(State::Ok)
     ));
     if let Some(file) = &arguments.bundle {

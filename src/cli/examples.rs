@@ -355,6 +355,16 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["parlor failed drop 17", "parlor failed drop all"],
     ),
     (
+        "approvals list",
+        &[
+            "parlor approvals",
+            "parlor approvals --json",
+            "parlor approvals list --all",
+        ],
+    ),
+    ("approvals allow", &["parlor approvals allow 7"]),
+    ("approvals refuse", &["parlor approvals refuse 7"]),
+    (
         "audit",
         &[
             "parlor audit",

@@ -9,7 +9,7 @@ use super::json::{Named, moment, time};
 use super::names::Names;
 use super::operator::{self, odd_reply};
 use super::table::{Column, table};
-use super::{Failure, Outcome, data, data_json, database, print, running_config};
+use super::{Failure, Outcome, data, data_json, database, meant_place, print, running_config};
 use crate::clock::now_ms;
 use crate::delivery::held;
 use crate::delivery::outbox::{self, Troubles};
@@ -34,16 +34,15 @@ enum Verb {
     List,
     /// Send messages again: at once, or at the next start of the gateway
     Retry {
-        /// Place such as telegram:topic:-100:7, or an id that `parlor failed`
-        /// shows [default: all messages]
+        /// Name or key of a place, or an id that `parlor failed` shows [default:
+        /// all messages]
         #[arg(value_name = "PLACE|ID")]
         what: Option<String>,
     },
     /// Delete messages for good: nobody will get them
     #[command(visible_alias = "rm")]
     Drop {
-        /// Place such as telegram:topic:-100:7, an id that `parlor failed`
-        /// shows, or `all`
+        /// Name or key of a place, an id that `parlor failed` shows, or `all`
         #[arg(value_name = "PLACE|ID|all")]
         what: String,
     },
@@ -66,23 +65,29 @@ pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outc
             let others = others(&troubles, &names, home.is_running());
             list(&rows, &others, &names, json)
         }
-        Verb::Retry { what } => retry(&home, which(what.as_deref())?, json).await,
+        Verb::Retry { what } => {
+            let which = which(&home, what.as_deref()).await?;
+            retry(&home, which, json).await
+        }
         Verb::Drop { what } if what == EVERYTHING => forget(&home, Which::All, json).await,
-        Verb::Drop { what } => forget(&home, which(Some(&what))?, json).await,
+        Verb::Drop { what } => {
+            let which = which(&home, Some(&what)).await?;
+            forget(&home, which, json).await
+        }
     }
 }
 
 /// The word for all rows, so that a forgotten argument drops none.
 const EVERYTHING: &str = "all";
 
-fn which(what: Option<&str>) -> Result<Which, Failure> {
+async fn which(home: &Home, what: Option<&str>) -> Result<Which, Failure> {
     let Some(text) = what else {
         return Ok(Which::All);
     };
-    let number = text.parse().map(Which::Row).ok();
-    number.or_else(|| text.parse().map(Which::Place).ok()).ok_or_else(|| {
-        Failure::WrongUse(format!("`{text}` is neither a number from `parlor failed` nor a place such as telegram:topic:-100:7"))
-    })
+    match text.parse() {
+        Ok(number) => Ok(Which::Row(number)),
+        Err(_) => meant_place::place(home, text).await.map(Which::Place),
+    }
 }
 
 /// A message for programs.

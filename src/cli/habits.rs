@@ -39,6 +39,16 @@ const HABITS: &[(Option<&str>, &[&str], &str)] = &[
     ),
     (
         None,
+        &["shell", "terminal", "exec", "bash"],
+        "`parlor chat` talks to agents here; the tool `shell` of agents is allowed in config.toml",
+    ),
+    (
+        None,
+        &["cron", "crontab", "schedule", "schedules", "reminders"],
+        "`parlor job` lists what agents do at set times, `parlor job add` adds to it",
+    ),
+    (
+        None,
         &["dump"],
         "`parlor backup` writes everything into one file. `parlor agent export` and `parlor memory export` write single parts",
     ),
@@ -208,6 +218,8 @@ mod tests {
         };
         check(None, "start", "parlor run");
         check(None, "lint", "parlor doctor");
+        check(None, "shell", "parlor chat");
+        check(None, "cron", "parlor job");
         check(Some("config"), "set", CONFIG);
         check(None, "service", "parlor setup");
         check(None, "bind", "parlor pin PLACE AGENT");

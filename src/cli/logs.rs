@@ -14,6 +14,7 @@ use super::{Failure, Outcome, data, data_json, data_json_text, note};
 use super::{database, meant_place, running_config};
 use crate::commands::texts::trace;
 use crate::config::{self, Secrets};
+use crate::domain::nearest;
 use crate::home::Home;
 use crate::operations::house::House;
 use crate::operations::turns::{self, Sight};
@@ -111,10 +112,27 @@ pub(super) async fn run(home: Home, mut arguments: Arguments) -> Outcome {
         let place = meant_place::place(&home, word).await?;
         arguments.place = Some(place.to_string());
     }
-    read(&path, &arguments)
+    let unknown = unknown_agent(&home, arguments.agent.as_deref()).await;
+    read(&path, &arguments, unknown)
 }
 
-fn read(path: &Path, arguments: &Arguments) -> Outcome {
+/// The mistake in the name of an agent. Agents that are gone have lines all the same.
+async fn unknown_agent(home: &Home, agent: Option<&str>) -> Option<Failure> {
+    let agent = agent.filter(|agent| *agent != "system")?;
+    let checked = running_config::checked(home).await.ok()?;
+    let ids = checked.config.agents.iter().map(|spec| spec.id.as_str());
+    let known: Vec<&str> = ids.collect();
+    if known.contains(&agent) {
+        return None;
+    }
+    let told = Failure::WrongUse(format!("no agent is called {agent}, and no line names it"));
+    Some(match nearest(agent, known.iter().copied()) {
+        Some(near) => told.hint(format!("did you mean `{near}`?")),
+        None => told.hint(format!("known: {}, and system", known.join(", "))),
+    })
+}
+
+fn read(path: &Path, arguments: &Arguments, unknown: Option<Failure>) -> Outcome {
     let newest = match arguments.lines {
         Some(0) => usize::MAX,
         Some(lines) => lines,
@@ -134,6 +152,9 @@ fn read(path: &Path, arguments: &Arguments) -> Outcome {
         }
     })
     .map_err(|error| unread(path, &error))?;
+    if let Some(unknown) = unknown.filter(|_| found.is_empty()) {
+        return Err(unknown);
+    }
     if arguments.json && !arguments.follow {
         let all: Vec<_> = found.iter().map(Entry::as_json).collect();
         return data_json(&all);

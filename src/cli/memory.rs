@@ -11,12 +11,14 @@ use serde_json::json;
 use super::agent::{find, named};
 use super::json::{Named, time};
 use super::names::Names;
-use super::{Failure, Outcome, data, data_json, data_json_text, database, note, running_config};
+use super::{
+    Failure, Outcome, data, data_json, data_json_text, database, meant_place, note, running_config,
+};
 use crate::agents::memory::export::{self, Form};
 use crate::agents::memory::{self, EditError, Entry, Imported, Scope};
 use crate::agents::{Memories, Memory, Reader, Registry};
 use crate::config::Config;
-use crate::domain::{PersonId, SessionKey};
+use crate::domain::PersonId;
 use crate::home::Home;
 use crate::storage::Db;
 
@@ -87,17 +89,12 @@ const MOST_LISTED: u32 = 50;
 /// The person and place that memories are read for.
 #[derive(Args, Default)]
 pub(super) struct ReaderArguments {
-    /// Also memories for this person, such as telegram:12345678
-    #[arg(long, value_name = "ID", value_parser = person)]
-    person: Option<PersonId>,
-    /// Also memories for this place, as /whoami shows it
+    /// Also memories for this person, by name or id such as telegram:12345678
+    #[arg(long, value_name = "WHO")]
+    person: Option<String>,
+    /// Also memories for this place, by its name or key
     #[arg(long, value_name = "PLACE")]
-    place: Option<SessionKey>,
-}
-
-fn person(text: &str) -> Result<PersonId, String> {
-    text.parse()
-        .map_err(|()| "a person is written as telegram:12345678 or discord:12345678".to_owned())
+    place: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -109,6 +106,7 @@ pub(super) enum Format {
 /// The agents of a home and their memories.
 pub(super) struct Rooms {
     pub(super) memories: Memories,
+    home: Home,
     registry: Registry,
     db: Db,
     config: Arc<Config>,
@@ -122,6 +120,7 @@ impl Rooms {
         let checked = checked.with_grants(&db).await?;
         Ok(Rooms {
             memories: Memories::new(db.clone()),
+            home: home.clone(),
             registry,
             db,
             config: checked.config,
@@ -129,13 +128,36 @@ impl Rooms {
     }
 
     /// The operator, who looks on behalf of a person and a place.
-    pub(super) fn reader(&self, arguments: &ReaderArguments) -> Reader {
+    pub(super) async fn reader(&self, arguments: &ReaderArguments) -> Result<Reader, Failure> {
+        let person = match &arguments.person {
+            Some(word) => {
+                let names = Names::load(&self.db, Some(&self.config)).await?;
+                let found = names.find_person(word);
+                Some(found.map_err(|error| Failure::WrongUse(error.to_string()))?)
+            }
+            None => None,
+        };
+        let place = meant_place::place_if_any(&self.home, arguments.place.as_deref()).await?;
         let people = &self.config.access.people;
-        let ids = arguments
-            .person
+        let ids = person
             .as_ref()
             .map_or(&[] as &[PersonId], |person| people.ids_of(person));
-        Reader::operator(ids, arguments.place.clone())
+        Ok(Reader::operator(ids, place))
+    }
+
+    /// The memories of people and places that a reader leaves out, and how to ask for them.
+    pub(super) async fn left_out(
+        &self,
+        memory: &Memory,
+        reader: &Reader,
+    ) -> Result<Option<String>, Failure> {
+        let (all, seen) = (
+            memory.stats_of_all().await?.counts,
+            memory.stats(reader).await?.counts,
+        );
+        let people = all.person.saturating_sub(seen.person);
+        let places = all.place.saturating_sub(seen.place);
+        Ok(left_out(people, places))
     }
 
     /// The memory of the named agent, else of the default agent.
@@ -169,7 +191,7 @@ pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outc
             reader,
             limit,
         } => {
-            let reader = rooms.reader(&reader);
+            let reader = rooms.reader(&reader).await?;
             let memory = match global {
                 true => None,
                 false => Some(rooms.memory(agent.as_deref())?),
@@ -185,6 +207,28 @@ pub(super) async fn run(home: Home, Arguments { verb, json }: Arguments) -> Outc
             restore(&memory, which, json).await
         }
     }
+}
+
+/// `2 memories of places are left out; --place PLACE includes those of one.`
+fn left_out(people: u32, places: u32) -> Option<String> {
+    let part = |count: u32, whose: &str| match count {
+        0 => None,
+        1 => Some(format!("1 memory of a {whose}")),
+        count if whose == "person" => Some(format!("{count} memories of people")),
+        count => Some(format!("{count} memories of places")),
+    };
+    let (of_people, of_places) = (part(people, "person"), part(places, "place"));
+    let how = match (&of_people, &of_places) {
+        (None, None) => return None,
+        (Some(_), None) => "`--person WHO` includes those of one person",
+        (None, Some(_)) => "`--place PLACE` includes those of one place",
+        (Some(_), Some(_)) => {
+            "`--person WHO` includes those of one person, `--place PLACE` those of one place"
+        }
+    };
+    let parts: Vec<String> = of_people.into_iter().chain(of_places).collect();
+    let are = if people + places == 1 { "is" } else { "are" };
+    Some(format!("{} {are} left out; {how}.", parts.join(" and ")))
 }
 
 async fn restore(memory: &Memory, version: String, json: bool) -> Outcome {
@@ -228,7 +272,7 @@ async fn list(
                 memory.agent().name
             )),
             Some(memory) => note(format_args!(
-                "{} has memories for other people or places only. `--person ID` and `--place PLACE` list those; `parlor memory export --agent {}` prints all.",
+                "{} has memories of people or places only. `parlor memory export --agent {}` prints all.",
                 memory.agent().name,
                 memory.agent().id
             )),
@@ -242,6 +286,11 @@ async fn list(
             entry.visibility,
             entry.shown_to(agent)
         ));
+    }
+    if let Some(memory) = memory
+        && let Some(text) = rooms.left_out(memory, reader).await?
+    {
+        note(format_args!("{text}"));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod actor;
 mod agent;
 mod agent_tools;
 mod allow;
+mod approvals;
 mod ask;
 mod audit;
 mod backup;
@@ -175,6 +176,8 @@ enum Verb {
     Security(security::Arguments),
     /// List messages that could not be delivered, resend or drop them
     Failed(failed::Arguments),
+    /// List calls of tools that wait for a yes or no, and decide
+    Approvals(approvals::Arguments),
     /// Show tokens and costs by agent, place, person and model
     Usage(usage::Arguments),
     /// Show whether the gateway runs, what it does, and what is wrong
@@ -493,6 +496,7 @@ fn dispatch(arguments: Arguments) -> Outcome {
         Verb::Pause(arguments) => on_runtime(warn, pausing::pause(home, arguments)),
         Verb::Resume(arguments) => on_runtime(warn, pausing::resume(home, arguments)),
         Verb::Failed(arguments) => on_runtime(warn, failed::run(home, arguments)),
+        Verb::Approvals(arguments) => on_runtime(warn, approvals::run(home, arguments)),
         Verb::Usage(arguments) => on_runtime(warn, usage::run(home, arguments)),
         Verb::Logs(arguments) => on_runtime(warn, logs::run(home, arguments)),
         Verb::Audit(arguments) => on_runtime(warn, audit::run(home, arguments)),

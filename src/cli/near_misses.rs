@@ -39,24 +39,27 @@ fn below(parlor: &Command, word: &str) -> Option<String> {
 
 /// The verb that is nearest in spelling, under its own name.
 fn near(level: &Command, word: &str) -> Option<String> {
-    let score = |verb: &Command| {
+    let slips = |verb: &Command| {
         let names = std::iter::once(verb.get_name()).chain(verb.get_all_aliases());
-        let scores = names.map(|name| likeness(word, name));
-        scores.fold(0.0, f64::max)
+        names.filter_map(|name| slips(word, name)).min()
     };
     let verbs = level.get_subcommands().filter(|verb| !verb.is_hide_set());
     verbs
-        .map(|verb| (score(verb), verb.get_name()))
-        .filter(|(score, _)| *score >= NEAR_ENOUGH)
-        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .filter_map(|verb| Some((slips(verb)?, verb.get_name())))
+        .min_by_key(|(slips, _)| *slips)
         .map(|(_, name)| name.to_owned())
 }
 
-/// Two letters of `agent` may be swapped, and one of `pause`.
-const NEAR_ENOUGH: f64 = 0.6;
-
-fn likeness(word: &str, name: &str) -> f64 {
-    strsim::normalized_damerau_levenshtein(&word.to_lowercase(), name)
+/// Letters that are wrong, missing, too many or swapped. None where these are too many for a slip:
+/// `shell` is no misspelt `skill`.
+fn slips(word: &str, name: &str) -> Option<usize> {
+    let slips = strsim::damerau_levenshtein(&word.to_lowercase(), name);
+    let most = match name.chars().count() {
+        0..=5 => 1,
+        6..=8 => 2,
+        _ => 3,
+    };
+    (slips <= most && slips < name.chars().count().min(word.chars().count())).then_some(slips)
 }
 
 #[cfg(test)]
@@ -77,7 +80,7 @@ mod tests {
             "shwo",
             "did you mean `parlor sessions show`?",
         );
-        for word in ["frobnicate", "x", "unheard-of"] {
+        for word in ["frobnicate", "x", "unheard-of", "shell", "cron", "bash"] {
             assert_eq!(told(None, word), None, "{word}");
         }
     }

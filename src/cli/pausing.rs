@@ -5,14 +5,15 @@ use clap::Args;
 use serde_json::json;
 
 use super::actor::actor;
-use super::{Failure, Outcome, database, print};
+use super::{Failure, Outcome, database, operator, print};
 use crate::clock::now_ms;
 use crate::home::Home;
+use crate::operations::{JobReply, JobRequest, Reply, Request};
 use crate::records::pauses::{self, Work};
 
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// background: summaries, and subagents that report later
+    /// background: summaries, subagents that report later, and jobs
     #[arg(value_name = "WHAT")]
     what: String,
     /// Print the result as JSON
@@ -35,10 +36,10 @@ pub(super) async fn pause(home: Home, arguments: Arguments) -> Outcome {
     let db = database::open(&home.database()).await?;
     let paused = db.write(move |tx| pauses::pause(tx, work, &actor(), now_ms()));
     let told = match paused.await? {
-        true => PAUSED,
-        false => "Background work is paused already.",
+        true => self::told(jobs_ahead(&home).await),
+        false => "Background work is paused already.".to_owned(),
     };
-    tell(json, work, true, told)
+    tell(json, work, true, &told)
 }
 
 pub(super) async fn resume(home: Home, arguments: Arguments) -> Outcome {
@@ -46,7 +47,7 @@ pub(super) async fn resume(home: Home, arguments: Arguments) -> Outcome {
     let db = database::open(&home.database()).await?;
     let resumed = db.write(move |tx| pauses::resume(tx, work, &actor(), now_ms()));
     let told = match resumed.await? {
-        true => "Background work goes on.",
+        true => "Background work goes on, and jobs that waited for it run within a minute.",
         false => "Background work was not paused.",
     };
     tell(json, work, false, told)
@@ -57,4 +58,26 @@ fn tell(json: bool, work: Work, is_paused: bool, told: &str) -> Outcome {
     print::result(json, &result, format_args!("{told}"))
 }
 
-const PAUSED: &str = "Background work is paused: no summaries, and no subagents that nobody waits for. People are answered as before.";
+/// The number of jobs with a time ahead. None where they cannot be read.
+async fn jobs_ahead(home: &Home) -> Option<usize> {
+    let request = Request::Job(JobRequest::List { agent: None });
+    let Ok(Reply::Job(reply)) = operator::ask(home, request).await else {
+        return None;
+    };
+    let JobReply::List(jobs) = *reply else {
+        return None;
+    };
+    Some(jobs.iter().filter(|job| !job.next.is_empty()).count())
+}
+
+fn told(jobs: Option<usize>) -> String {
+    let rest = match jobs {
+        None | Some(0) => "jobs rest".to_owned(),
+        Some(1) => "the one job of the house rests".to_owned(),
+        Some(jobs) => format!("the {jobs} jobs of the house rest"),
+    };
+    format!(
+        "Background work is paused: no summaries, no subagents that nobody waits for, and {rest}.\nJobs that come once, such as reminders, run after the pause; others skip their times.\nPeople are answered as before. {} lets it go on.",
+        print::to_type("`parlor resume background`")
+    )
+}

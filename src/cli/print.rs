@@ -102,8 +102,17 @@ fn with_home<'a>(text: &'a str, home: &str) -> Cow<'a, str> {
     if !text.contains(COMMAND) {
         return text.into();
     }
-    text.replace(COMMAND, &format!("`parlor --home {home} "))
-        .into()
+    let mut parts = text.split(COMMAND);
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        told.push_str(COMMAND);
+        // A text may come here twice.
+        if !part.starts_with("--home") {
+            told.push_str(&format!("--home {home} "));
+        }
+        told.push_str(part);
+    }
+    told.into()
 }
 
 /// The result of a verb in the form that was asked for: an object for programs, or words.
@@ -161,9 +170,11 @@ pub(super) fn told(line: Arguments<'_>) {
 }
 
 /// Prints lines of ours and of the data, each wrapped between words where the terminal is narrow.
+/// Commands in it can be typed as they are.
 pub(super) fn wrapped(text: &str) {
     const HANG: usize = 2;
     let width = width().map_or(usize::MAX, usize::from);
+    let text = to_type(text);
     let lines = text.lines();
     let lines: Vec<String> = lines
         .map(|line| fitting::hanging(line, HANG, width))
@@ -286,8 +297,35 @@ pub(super) fn picture(up: usize, lines: &[String]) -> String {
 /// A screen in the place of the last one. Only for a terminal.
 pub(super) fn screen(text: &str) {
     let mut out = stdout().lock();
-    let text = format!("\x1b[H\x1b[J{}\n", printable_in_colour(text));
+    let text = top(text, rows(), columns());
+    let text = format!("\x1b[H\x1b[J{}\n", printable_in_colour(&text));
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// The lines that fit, from the first on: a terminal scrolls what is above away. The last row is for the
+/// cursor.
+fn top(text: &str, rows: usize, columns: usize) -> String {
+    let height = |line: &str| line.chars().count().div_ceil(columns.max(1)).max(1);
+    let most = rows.saturating_sub(1).max(1);
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    if all.iter().map(|line| height(line)).sum::<usize>() <= most {
+        return all.join("\n");
+    }
+    let mut left = most.saturating_sub(1);
+    let fits = all.iter().take_while(|line| {
+        let needed = height(line);
+        let fits = needed <= left;
+        left = left.saturating_sub(needed);
+        fits
+    });
+    let shown: Vec<&str> = fits.copied().collect();
+    let more = all.len() - shown.len();
+    let more = console::counted(more, "more line");
+    let lines = shown.into_iter().map(str::to_owned);
+    lines
+        .chain([format!("… {more}")])
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Whether a person sees the data.
@@ -408,7 +446,22 @@ pub(super) fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{command_with_home, with_home};
+    use super::{command_with_home, top, with_home};
+
+    #[test]
+    fn a_small_terminal_shows_the_top() {
+        assert_eq!(top("one\ntwo\nthree\n", 24, 80), "one\ntwo\nthree");
+        assert_eq!(
+            top("one\ntwo\nthree\nfour", 4, 80),
+            "one\ntwo\n… 2 more lines"
+        );
+        // A wrapped line counts for its rows.
+        assert_eq!(
+            top("a long one\ntwo\nthree", 4, 5),
+            "a long one\n… 2 more lines"
+        );
+        assert_eq!(top("one\ntwo\nthree", 3, 80), "one\n… 2 more lines");
+    }
 
     #[test]
     fn fixes_name_the_home_that_was_named() {

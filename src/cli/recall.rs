@@ -54,7 +54,7 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
         true => None,
         false => Some(rooms.memory(arguments.agent.as_deref())?),
     };
-    let reader = rooms.reader(&arguments.reader);
+    let reader = rooms.reader(&arguments.reader).await?;
     let filter = Filter {
         visibility: arguments.visibility.clone(),
         kinds: arguments.kind.clone(),
@@ -91,8 +91,16 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
     if arguments.json {
         return data_json(&rooms.json_rows(&found).await?);
     }
+    let left_out = match &memory {
+        Some(memory) => rooms.left_out(memory, &reader).await?,
+        None => None,
+    };
     if found.is_empty() {
         match &memory {
+            Some(memory) if left_out.is_some() => note(format_args!(
+                "No memory of {} that was searched has any of these words.",
+                memory.agent().name
+            )),
             Some(memory) => note(format_args!(
                 "No memory of {} has any of these words.",
                 memory.agent().name
@@ -106,6 +114,9 @@ pub(super) async fn run(home: Home, arguments: Arguments) -> Outcome {
             entry.id,
             entry.shown_to(memory.as_ref().map(|memory| memory.agent()))
         ));
+    }
+    if let Some(text) = left_out {
+        note(format_args!("{text}"));
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ use crate::home::{CheckedConfig, Home};
 use crate::operations;
 use crate::operations::abilities::{Abilities, Asker};
 use crate::operations::house::person_of;
+use crate::operations::opening;
 use crate::operations::thinking::{Thinking, thinking};
 use crate::routing::{self, Explanation};
 
@@ -82,7 +83,7 @@ pub(super) async fn run(home: Home, Verb::Explain(arguments): Verb) -> Outcome {
     let truth = truth::truth(
         &home,
         &checked,
-        origin(&known, key, arguments, person)?,
+        origin(&checked.config, &known, key, arguments, person)?,
         role,
     )
     .await?;
@@ -314,6 +315,7 @@ impl fmt::Display for InWords<'_> {
 }
 
 fn origin(
+    config: &Config,
     names: &Names,
     key: SessionKey,
     arguments: Explain,
@@ -325,6 +327,10 @@ fn origin(
             .map_err(|error| Failure::WrongUse(error.to_string()))?,
         None => asked_as.unwrap_or_else(|| person_of(&key)),
     };
+    // A person's messages in such a group are in a conversation of their own.
+    let has_own = !person.is_nobody() && opening::is_of_members(config, &key);
+    let own = has_own.then(|| key.of_member(&person));
+    let key = own.flatten().unwrap_or(key);
     Ok(Origin {
         roles: arguments.roles.into_iter().map(DiscordId).collect(),
         server: arguments.server.map(DiscordId),

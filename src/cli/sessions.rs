@@ -286,8 +286,13 @@ impl<'a> Open<'a> {
         }
         data(format_args!("{}", words::ignored(&ignored)));
         if !ignored.is_empty() {
+            let is_open = |place: &ignored_list::Ignored| place.now == ignored_list::Now::Open;
             note(format_args!(
-                "`parlor route explain PLACE` tells more; `parlor pin PLACE AGENT` gives a place to an agent and opens it."
+                "`parlor route explain PLACE` tells {}.",
+                match ignored.iter().all(is_open) {
+                    true => "who answers there now",
+                    false => "more, and how to open a closed place",
+                }
             ));
         }
         Ok(())

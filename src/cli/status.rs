@@ -105,9 +105,11 @@ impl Words {
             Some(gateway) => vec![self.gateway(home, gateway, status.at)],
         };
         parts.push(self.agents(&status.agents));
+        parts.extend(self.failing(&status.agents));
         parts.extend(self.limits(status));
         parts.extend(status.paused.as_ref().map(paused));
         parts.push(self.work(status));
+        parts.extend(approvals(status.approvals));
         parts.extend(self.letters(status));
         parts.extend(self.errors(status));
         parts.join("\n\n")
@@ -168,8 +170,9 @@ impl Words {
         let read = moment(config.read_at);
         lines.push(match (&config.problem, config.differs) {
             (Some(problem), _) => format!(
-                "config.toml has a problem, so the config of {read} counts:\n{}",
-                problem.trim_end()
+                "config.toml has a problem, so the config of {read} counts:\n{}\n{}",
+                problem.trim_end(),
+                print::to_type("After a repair outside config.toml, such as of a secret's file, `parlor reload` reads it again.")
             ),
             (None, true) => format!("config.toml was changed after it was read ({read})"),
             (None, false) => format!("config.toml was read {read}"),
@@ -209,6 +212,31 @@ impl Words {
             ]
         });
         table(columns, cells.collect())
+    }
+
+    /// Why agents fail, a line for each cause, and what to do.
+    fn failing(&self, agents: &[AgentState]) -> Option<String> {
+        let mut causes: Vec<(&str, Vec<String>)> = Vec::new();
+        for agent in agents {
+            let Some(why) = agent.failing.as_deref() else {
+                continue;
+            };
+            let name = self.names.agent(&agent.id).text();
+            match causes.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, names)) => names.push(name),
+                None => causes.push((why, vec![name])),
+            }
+        }
+        let mut lines: Vec<String> = causes
+            .into_iter()
+            .map(|(why, names)| format!("{}: {why}", names.join(", ")))
+            .collect();
+        if lines.is_empty() {
+            return None;
+        }
+        lines.insert(0, "Failing, so no answer is to be expected:".to_owned());
+        lines.push(print::to_type("`parlor doctor` tells what to do.").into_owned());
+        Some(lines.join("\n"))
     }
 
     /// The limits that the table of agents has no column for.
@@ -311,6 +339,17 @@ fn unsent(status: &Status) -> Option<String> {
     (number > 0).then(|| print::to_type(&held::unsent(number, has_gateway)).into_owned())
 }
 
+fn approvals(open: u64) -> Option<String> {
+    let told = match open {
+        0 => return None,
+        1 => "1 call of a tool waits".to_owned(),
+        open => format!("{open} calls of tools wait"),
+    };
+    Some(format!(
+        "{told} for a yes or no; `parlor approvals` lists them."
+    ))
+}
+
 fn no_gateway(home: &Home) -> String {
     let start = print::to_type("`parlor run` starts one.");
     format!("No gateway runs on {}. {start}", home.path().display())
@@ -337,7 +376,7 @@ fn line_of(platform: &PlatformState, now: i64) -> String {
         (Link::Connecting, _) => "is being connected".to_owned(),
         (Link::Connected, _) => format!("is connected{since}"),
         (Link::Down, None) => format!("is down{since}"),
-        (Link::Down, Some(reason)) => format!("is down{since}: {reason}"),
+        (Link::Down, Some(reason)) => format!("is down{since}: {}", print::to_type(reason)),
     };
     let update = platform.last_update_at.map_or_else(
         || "no update yet".to_owned(),
@@ -410,6 +449,7 @@ struct Json<'a> {
     background_paused_since: Option<String>,
     turns: Vec<WorkJson>,
     waiting: Vec<WorkJson>,
+    approvals: u64,
     undelivered: i64,
     slow: i64,
     /// What has not arrived, by place.
@@ -516,6 +556,7 @@ impl Words {
             background_paused_since: status.paused.as_ref().map(|(since, _)| time(*since)),
             turns: work(false),
             waiting: work(true),
+            approvals: status.approvals,
             undelivered: status.letters.failed,
             slow: status.letters.slow,
             held: self.held_json(status),
@@ -600,6 +641,7 @@ mod tests {
             id: AgentId::parse(id).unwrap(),
             running,
             condition: Condition::Well,
+            failing: None,
             tokens_today: 100,
             cost_today: Money(20_000),
             unpriced_today: false,
@@ -655,6 +697,7 @@ mod tests {
                 work(ListedStage::Waiting, 2_000),
                 work(ListedStage::Waiting, 1_000),
             ],
+            approvals: 1,
             letters: Letters {
                 slow: 0,
                 failed: 2,
@@ -708,6 +751,7 @@ mod tests {
         insta::assert_snapshot!(parts[2..].join("\n"), @"
         rose answers in telegram:topic:-100:7 for 4 s.
         2 messages wait, the oldest for 2 s.
+        1 call of a tool waits for a yes or no; `parlor approvals` lists them.
         telegram:topic:-1001:101: 2 answers could not be delivered: the topic is closed (an owner's `/retry` there or `parlor failed retry` sends them again).
         telegram:topic:-1001:102: 1 answer waits to be sent: no answer from Telegram.
         Kept, because delivery is off in their place: 1 message.

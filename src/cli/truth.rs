@@ -66,7 +66,7 @@ pub(super) async fn truth(
     let answer = who_answers(question);
     let answer = at_present(home, config, answer, visit, stored.model.as_ref()).await?;
     let person = stored.names.person(&origin.person);
-    let told = tell_operator(config, &answer, visit, &stored.names);
+    let told = tell_operator((config, &checked.table), &answer, visit, &stored.names);
     Ok(Truth {
         answer,
         told,

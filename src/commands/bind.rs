@@ -4,13 +4,13 @@
 use super::texts::{steering as texts, words};
 use super::{CommandError, Context, Effect, Outcome, agent, truth};
 use crate::access::{Role, Standing};
-use crate::answering::{Question, who_answers};
+use crate::answering::{Answer, Question, who_answers};
 use crate::channels::local::person_of;
-use crate::config::Report;
+use crate::config::{Groups, Report};
 use crate::domain::{Origin, SessionKey, UserError};
 use crate::home::Reload;
 use crate::records::audit::Actor;
-use crate::routing::{FromChat, Visit};
+use crate::routing::{FromChat, Rule, Visit};
 use crate::tenants::{self, Bound, Site, TenantError};
 
 pub(super) async fn bind(word: &str, context: &Context<'_>) -> Result<Outcome, CommandError> {
@@ -58,12 +58,39 @@ pub(super) async fn unbind(context: &Context<'_>) -> Result<Outcome, CommandErro
     let answer = truth::now(&now).await?;
     let then = truth::tell(&now, &answer);
     let mut reply = texts::unbound(&label.unwrap_or_default(), &this, line, &then);
-    if answer.is_open && !is_open_for_others(&now, &place) {
+    let is_closed_for_others = answer.is_open && !is_open_for_others(&now, &place);
+    if is_closed_for_others {
         reply.push(' ');
         reply.push_str(&texts::closed_for_others(&this));
     }
+    if let Some(why) = why_open(&now, &answer).filter(|_| !is_closed_for_others) {
+        reply.push(' ');
+        reply.push_str(&why);
+    }
     let after = None;
     Ok(Outcome::of(reply, Effect::Unbind { before, after }))
+}
+
+/// Why a shared place stays open though no binding and no pin gives it to an agent.
+fn why_open(context: &Context<'_>, answer: &Answer) -> Option<String> {
+    let (key, resolved) = (&context.inbound.origin.key, &answer.resolved);
+    if key.is_private() || !answer.is_open || !matches!(resolved.route.rule, Rule::Default) {
+        return None;
+    }
+    let this = this(context);
+    match &resolved.opened {
+        Some(opened) => {
+            let by = opened
+                .by_name
+                .clone()
+                .unwrap_or_else(|| opened.by.to_string());
+            Some(texts::open_from_chat(&this, &by))
+        }
+        None if context.snapshot.config.access.groups == Groups::Open => {
+            Some(texts::open_as_all(&this))
+        }
+        None => None,
+    }
 }
 
 /// Whether a stranger would be answered in the place. Where each member of a group has a

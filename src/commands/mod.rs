@@ -8,6 +8,7 @@ mod again;
 mod agent;
 mod agents;
 mod allow;
+mod approvals;
 mod audit;
 mod bind;
 mod dashboard;
@@ -300,6 +301,20 @@ pub enum CommandError {
     Store(#[from] StoreError),
 }
 
+/// What the person may do in the place.
+fn asker(context: &Context<'_>) -> texts::help::Asker {
+    let role = context.standing.role();
+    let is_locked = agent::is_locked(context);
+    texts::help::Asker {
+        role,
+        has_agent: context.closed.is_none(),
+        may_switch: agent::may_switch(context),
+        may_fetch: !is_locked && context.is_open,
+        may_choose_model: !is_locked,
+        may_forget: role > Role::Guest || context.inbound.origin.key.is_private(),
+    }
+}
+
 pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outcome, CommandError> {
     if let Some(closed) = context.closed.filter(|_| command.is_about_the_agent()) {
         return Err(not_for_you(context, closed).into());
@@ -317,10 +332,10 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Usage(period) => Ok(Outcome::say(usage::run(period, context).await?)),
         Command::Start => Ok(Outcome::say(start::run(context))),
         Command::Help(wish) => {
-            let role = context.standing.role();
+            let asker = asker(context);
             Ok(Outcome::say(match wish {
-                HelpWish::InShort => texts::help::in_short(role),
-                HelpWish::All => texts::help::all(role),
+                HelpWish::InShort => texts::help::in_short(&asker),
+                HelpWish::All => texts::help::all(&asker),
             }))
         }
         Command::Pair(wish) => pair::run(wish, context).await,
@@ -344,6 +359,8 @@ pub(crate) async fn run(command: Command, context: &Context<'_>) -> Result<Outco
         Command::Remember { text, visibility } => remember::run(&text, visibility, context).await,
         Command::Forget(wish) => forget::run(wish, context).await,
         Command::Deliver(wish) => deliver::run(wish, context).await,
+        Command::Approvals => approvals::list(context).await,
+        Command::Decide { id, verdict } => approvals::decide(id, verdict, context).await,
     }
 }
 
@@ -371,6 +388,11 @@ impl Effect {
                 | Effect::DeliveryOff(_)
                 | Effect::DeliveryOn
         )
+    }
+
+    /// Whether open questions about calls may be taken back.
+    pub(crate) fn takes_questions_back(&self) -> bool {
+        matches!(self, Effect::StartAnew | Effect::CallOff(_))
     }
 
     /// Whether a pin ends by itself.
@@ -413,7 +435,7 @@ impl Effect {
 
     /// Whether jobs are others now.
     pub(crate) fn changes_jobs(&self) -> bool {
-        matches!(self, Effect::Job { .. })
+        matches!(self, Effect::Job { .. } | Effect::Resume(_))
     }
 
     /// Inbox rows of turns to end now.

@@ -1,5 +1,6 @@
 //! Reads a command line. Pure.
 
+use super::texts::approvals as approval_texts;
 use super::texts::audit as audit_texts;
 use super::texts::deliver as delivery_texts;
 use super::texts::jobs as job_texts;
@@ -9,6 +10,7 @@ use crate::config::Visibility;
 use crate::domain::{Role, UserError, nearest};
 use crate::operations::budgets;
 use crate::operations::jobs::JobChange;
+use crate::records::approvals::Verdict;
 use crate::records::ledger::Period;
 use crate::records::pauses::Work;
 
@@ -89,6 +91,11 @@ pub(crate) enum Command {
     },
     Forget(ForgetWish),
     Deliver(DeliverWish),
+    Approvals,
+    Decide {
+        id: i64,
+        verdict: Verdict,
+    },
 }
 
 impl Command {
@@ -128,6 +135,8 @@ impl Command {
             | Command::Dashboard
             | Command::Reload
             | Command::Retry
+            | Command::Approvals
+            | Command::Decide { .. }
             | Command::Deliver(_) => false,
         }
     }
@@ -317,11 +326,21 @@ fn read(name: &str, rest: &str) -> Parsed {
         ("memory", _) => Parsed::Command(Command::Memory),
         ("remember", rest) => remember(rest),
         ("forget", rest) => forget(rest),
+        ("approvals", _) => Parsed::Command(Command::Approvals),
+        ("approve", rest) => decision(rest, Verdict::Allow, approval_texts::APPROVE),
+        ("refuse", rest) => decision(rest, Verdict::Refuse, approval_texts::REFUSE),
         ("deliver", "") => Parsed::Command(Command::Deliver(DeliverWish::Show)),
         ("deliver", "off") => Parsed::Command(Command::Deliver(DeliverWish::Off)),
         ("deliver", "on") => Parsed::Command(Command::Deliver(DeliverWish::On)),
         ("deliver", _) => Parsed::Mistaken(UserError::new(delivery_texts::HOW)),
         (unknown, _) => Parsed::Mistaken(no_such_command(unknown)),
+    }
+}
+
+fn decision(rest: &str, verdict: Verdict, usage: &'static str) -> Parsed {
+    match rest.trim_start_matches('#').parse() {
+        Ok(id) => Parsed::Command(Command::Decide { id, verdict }),
+        Err(_) => Parsed::Mistaken(UserError::new(usage)),
     }
 }
 
@@ -439,7 +458,10 @@ fn agent(rest: &str) -> Parsed {
                 to: name.join(" "),
                 ms,
             },
-            _ => return Parsed::Mistaken(UserError::new(steering::FOR)),
+            _ => {
+                let told = steering::for_how_long(&name.join(" "));
+                return Parsed::Mistaken(UserError::new(told));
+            }
         },
         // A name may have several words, so everything but a last `once` is the name.
         [name @ .., "once"] | ["once", name @ ..] if !name.is_empty() => AgentWish::Switch {
@@ -792,13 +814,15 @@ mod tests {
         assert_eq!(told("/remember --private mine"), texts::NOT_PRIVATE);
         insta::assert_snapshot!(told("/remember --gloabl tea"), @"Nothing is saved: there is no `--gloabl`. The flags are `--person`, `--place`, `--agent` and `--global`.");
         assert_eq!(told("/forget"), texts::FORGET);
-        for wrong in [
-            "/agent for",
-            "/agent for 2x rose",
-            "/agent for 31d rose",
-            "/agent for 2h",
-        ] {
+        for wrong in ["/agent for", "/agent for 2h"] {
             assert_eq!(told(wrong), steering::FOR, "{wrong}");
+        }
+        for wrong in [
+            "/agent for 2x rose",
+            "/agent rose for 99x",
+            "/agent for 31d rose",
+        ] {
+            assert!(told(wrong).contains("`/agent rose for 2h`"), "{wrong}");
         }
         assert_eq!(told("/bind"), steering::BIND);
         assert_eq!(told("/audit all of it"), audit_texts::USAGE);

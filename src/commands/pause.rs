@@ -1,10 +1,13 @@
 //! `/pause background` and `/resume background`: an owner switches off work without a waiting
 //! person.
 
+use rusqlite::Connection;
+
 use super::texts::work as texts;
 use super::{CommandError, Context, Effect, Outcome};
 use crate::access::Role;
 use crate::domain::UserError;
+use crate::operations::known_jobs;
 use crate::records::pauses::{self, Work};
 use crate::storage::StoreError;
 
@@ -13,7 +16,10 @@ pub(super) async fn pause(work: Work, context: &Context<'_>) -> Result<Outcome, 
     if is_paused(work, context).await? {
         return Err(UserError::new(texts::PAUSED_ALREADY).into());
     }
-    Ok(Outcome::of(texts::PAUSED, Effect::Pause(work)))
+    let snapshot = context.services.snapshots.current();
+    let ahead = move |connection: &Connection| known_jobs::ahead(connection, &snapshot);
+    let jobs = context.services.db.read(ahead).await?;
+    Ok(Outcome::of(texts::paused(jobs), Effect::Pause(work)))
 }
 
 pub(super) async fn resume(work: Work, context: &Context<'_>) -> Result<Outcome, CommandError> {

@@ -283,6 +283,39 @@ pub const SPECS: &[Spec] = &[
         ..Spec::ASKS
     },
     Spec {
+        name: "approvals",
+        summary: "calls of tools that wait for a yes or no (admins in private: in all chats)",
+        group: Group::Conversation,
+        least: Role::Member,
+        ..Spec::ASKS
+    },
+    Spec {
+        name: "approve",
+        arguments: "number",
+        options: &[Argument::required(
+            "number",
+            "the number of the approval",
+            Offers::Nothing,
+        )],
+        summary: "allow a call of a tool, once",
+        group: Group::Conversation,
+        least: Role::Member,
+        ..Spec::PLAIN
+    },
+    Spec {
+        name: "refuse",
+        arguments: "number",
+        options: &[Argument::required(
+            "number",
+            "the number of the approval",
+            Offers::Nothing,
+        )],
+        summary: "refuse a call of a tool",
+        group: Group::Conversation,
+        least: Role::Member,
+        ..Spec::PLAIN
+    },
+    Spec {
         name: "help",
         arguments: "[all]",
         options: &[Argument::optional(

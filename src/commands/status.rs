@@ -13,7 +13,7 @@ use crate::records::ledger::{self, Spender};
 use crate::records::pauses::{self, Work};
 use crate::records::turn_log::LastTurn;
 use crate::records::view::View;
-use crate::records::{decisions, journal, summaries, transcript, turn_log};
+use crate::records::{approvals, decisions, journal, summaries, transcript, turn_log};
 use crate::storage::StoreError;
 use crate::tenants::health::Health;
 
@@ -101,9 +101,10 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
             turn_log::last_of(connection, &place)?,
             decisions::latest(connection, &place, DECISIONS_SHOWN)?,
             pauses::get(connection, Work::Background)?,
+            approvals::open(connection)?,
         ))
     };
-    let (last, decided, paused) = services.db.read(read).await?;
+    let (last, decided, paused, open) = services.db.read(read).await?;
     let (now, troubles) = (now_ms(), overview.troubles);
     let config = overview.config.filter(|config| config.problem.is_some());
     let config = config.map(|config| {
@@ -121,6 +122,7 @@ async fn house(context: &Context<'_>) -> Result<String, StoreError> {
         failed: unsigned(overview.turns.failed),
         stopped: unsigned(overview.turns.stopped),
         over_limit: unsigned(overview.over_limit),
+        approvals: open,
         undelivered: unsigned(troubles.failed),
         kept: unsigned(troubles.kept),
         slow: unsigned(troubles.waiting),

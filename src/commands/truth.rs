@@ -13,7 +13,8 @@ use crate::config::Config;
 use crate::domain::AgentId;
 use crate::operations::named::Named;
 use crate::operations::names::Names;
-use crate::routing::{FromChat, Visit};
+use crate::operations::opening::Opening;
+use crate::routing::{FromChat, Table, Visit};
 use crate::storage::StoreError;
 
 /// The agent that answers the person here now.
@@ -126,7 +127,7 @@ fn wording<'a>(context: &'a Context<'_>) -> Wording<'a> {
 
 /// An answer in one or two sentences, for an operator who asks about a person.
 pub(crate) fn tell_operator(
-    config: &Config,
+    (config, table): (&Config, &Table),
     answer: &Answer,
     visit: Visit<'_>,
     names: &Names,
@@ -151,7 +152,7 @@ pub(crate) fn tell_operator(
         this: format!("this {}", words::kind(&origin.key)),
         reader: Reader::Operator {
             about: &about,
-            place: &origin.key,
+            opening: &|agent| Opening::of(config, table, &origin.key, agent).told(),
         },
         label: &name,
         name: &name,

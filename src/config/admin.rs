@@ -4,9 +4,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
-use super::Problem;
 use super::reader::Section;
 use super::secrets::{Secret, Vault};
+use super::{Problem, address};
 
 /// Only this machine.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7717);
@@ -125,9 +125,7 @@ fn listen(
 ) -> Option<SocketAddr> {
     let text = section.text("listen")?;
     let refusal = match text.value.parse::<SocketAddr>() {
-        Err(_) => Problem::new(text.span, "`listen` is not an address to listen on")
-            .label("expected an IP address and a port")
-            .help(format!("write it like `{}`", section.usage("listen"))),
+        Err(_) => address::not_to_listen_on(section, &text),
         Ok(address) if is_local(address) || is_behind => return Some(address),
         Ok(_) if !is_public => not_only_here(text.span),
         Ok(_) if !has_token => no_token(section, text.span),

@@ -240,6 +240,7 @@ impl SkillNames {
 pub(crate) struct ToolNames {
     pub(crate) allow: Option<Names>,
     pub(crate) deny: Option<Names>,
+    pub(crate) ask: Option<Names>,
 }
 
 /// The keys of `access`.
@@ -333,12 +334,17 @@ impl AgentTable {
             };
             self.tools.allow = Some(Names(both));
         }
-        let denied = named(&profile.limits.deny);
-        if !denied.is_empty() {
-            let Names(own) = self.tools.deny.get_or_insert_default();
-            own.extend(denied);
-            own.sort();
-            own.dedup();
+        let lists = [
+            (&profile.limits.deny, &mut self.tools.deny),
+            (&profile.limits.ask, &mut self.tools.ask),
+        ];
+        for (shared, own) in lists.map(|(shared, own)| (named(shared), own)) {
+            if !shared.is_empty() {
+                let Names(own) = own.get_or_insert_default();
+                own.extend(shared);
+                own.sort();
+                own.dedup();
+            }
         }
         self.max_risk = match (self.max_risk, profile.max_risk) {
             (Some(own), Some(shared)) => Some(own.min(shared)),
@@ -455,7 +461,11 @@ impl Names {
 impl ToolNames {
     fn inline(&self) -> InlineTable {
         let list = |names: &Option<Names>| names.as_ref().map(|names| names.list().into());
-        inline([("allow", list(&self.allow)), ("deny", list(&self.deny))])
+        inline([
+            ("allow", list(&self.allow)),
+            ("deny", list(&self.deny)),
+            ("ask", list(&self.ask)),
+        ])
     }
 }
 
@@ -580,6 +590,7 @@ mod tests {
             limits: ToolLimits {
                 allow: Some(names(&["now", "file_read"])),
                 deny: names(&["web_fetch"]),
+                ask: names(&["message_send"]),
             },
             max_risk: Some(Risk::Change),
         };
@@ -590,11 +601,11 @@ mod tests {
         };
         insta::assert_snapshot!(with("risk_profile = \"careful\""), @r#"
         max_risk = "change"
-        tools = { allow = ["now", "file_read"], deny = ["web_fetch"] }
+        tools = { allow = ["now", "file_read"], deny = ["web_fetch"], ask = ["message_send"] }
         "#);
-        insta::assert_snapshot!(with("tools = { allow = [\"now\", \"skill\"], deny = [\"now\"] }\nmax_risk = \"look\""), @r#"
+        insta::assert_snapshot!(with("tools = { allow = [\"now\", \"skill\"], deny = [\"now\"], ask = [\"schedule\"] }\nmax_risk = \"look\""), @r#"
         max_risk = "look"
-        tools = { allow = ["now"], deny = ["now", "web_fetch"] }
+        tools = { allow = ["now"], deny = ["now", "web_fetch"], ask = ["message_send", "schedule"] }
         "#);
     }
 }

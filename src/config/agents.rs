@@ -8,8 +8,8 @@ use super::reader::{Nameless, Problems, Section, wrong_type};
 use super::tools::{self, Names};
 use super::twice::usable_name;
 use super::{
-    AgentLimits, AgentMemory, AgentSpec, AgentTools, JobSpec, ModelRef, ModelSettings, Problem,
-    Spanned, Who,
+    AgentLimits, AgentMemory, AgentSpec, AgentTools, Fault, JobSpec, ModelRef, ModelSettings,
+    Problem, Spanned, Who,
 };
 use super::{jobs, limits, models, personality, providers, schema};
 use crate::domain::{AgentId, InvalidAgentId, Zone};
@@ -76,6 +76,9 @@ pub(super) fn read(
             .unwrap_or_default();
         match AgentId::parse(&named.name.value) {
             Ok(id) => {
+                if ["defaults", "list"].contains(&id.as_str()) {
+                    top.problems.warn(no_defaults(&named.name));
+                }
                 readings.push(Reading {
                     by: id.clone(),
                     of: fields.reads.clone(),
@@ -202,12 +205,16 @@ pub(super) fn zone(section: &Section<'_>) -> Option<Zone> {
     let name = section.text("time_zone")?;
     let zone = Zone::named(name.value.trim());
     if zone.is_none() {
+        let advice = match Zone::meant(&name.value) {
+            Some(zone) => format!("did you mean `{zone}`?"),
+            None => "write a continent and a city, such as `Europe/Vienna`, or `UTC`".to_owned(),
+        };
         let problem = Problem::new(
             name.span,
             format!("no time zone is called `{}`", name.value),
         )
         .label("not in the list of time zones")
-        .help("write a continent and a city, such as `Europe/Vienna`, or `UTC`");
+        .help(advice);
         section.problems.note(problem);
     }
     zone
@@ -301,6 +308,18 @@ fn shared_name(name: &Spanned<String>, other: &AgentId) -> Problem {
     )
     .label(format!("agent `{other}` has this name already"))
     .help("give each agent its own name; an agent also answers to its id")
+}
+
+/// `[agents.defaults]`, as another program has it.
+fn no_defaults(name: &Spanned<String>) -> Problem {
+    let problem = Problem::new(
+        name.span.clone(),
+        format!("[agents.{}] is an agent like any other", name.value),
+    );
+    problem
+        .label("no other agent takes anything from it")
+        .help("write each agent as `[agents.<id>]`; `default_model` and the sections at the top of the file count for all of them")
+        .fault(Fault::Idle)
 }
 
 fn bad_id(id: &Spanned<String>, error: &InvalidAgentId) -> Problem {

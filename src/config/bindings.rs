@@ -2,9 +2,10 @@
 
 use super::declared::DeclaredAgents;
 use super::items::person;
+use super::people::People;
 use super::reader::{Section, Value, whole_number, wrong_type};
-use super::{Binding, Problem, Spanned, schema};
-use crate::domain::AgentId;
+use super::{Binding, Problem, Spanned, odd_characters, schema};
+use crate::domain::{AgentId, PersonId};
 
 pub(super) struct Read {
     pub(super) bindings: Vec<Binding>,
@@ -14,7 +15,7 @@ pub(super) struct Read {
 /// Leaves out a binding with a problem, because a binding without a filter would match more than
 /// its author meant. A binding to an unknown agent stays, so that its `match` is checked too; a
 /// config with a problem is never used.
-pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> Read {
+pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents, people: &People) -> Read {
     let (mut bindings, mut matches_left_out) = (Vec::new(), Vec::new());
     for (index, item) in top.items("bindings").into_iter().enumerate() {
         let before = top.problems.count();
@@ -24,8 +25,8 @@ pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents) -> Read {
         let opened = top.problems.count();
         let agent = agent(&section, declared);
         let about_agent = top.problems.count() - opened;
-        let pattern = section.text("match");
-        let binding = binding(index, &section, pattern.clone(), agent);
+        let pattern = pattern(&section);
+        let binding = binding(index, &section, (pattern.clone(), agent), people);
         match binding {
             Some(binding) if top.problems.count() - about_agent == before => bindings.push(binding),
             _ => matches_left_out.extend(pattern),
@@ -51,13 +52,13 @@ fn agent(section: &Section<'_>, declared: &DeclaredAgents) -> Option<Spanned<Age
 fn binding(
     index: usize,
     section: &Section<'_>,
-    pattern: Option<Spanned<String>>,
-    agent: Option<Spanned<AgentId>>,
+    (pattern, agent): (Option<Spanned<String>>, Option<Spanned<AgentId>>),
+    people: &People,
 ) -> Option<Binding> {
     // All keys are read before a missing key ends the function, so that all problems are noted.
     let locked = section.boolean("locked").unwrap_or(false);
     let require_mention = section.boolean("require_mention");
-    let users = section.list("users", person);
+    let users = section.list("users", |value| user(value, people));
     let roles = section.list("roles", role);
     let name = section.text("name");
     let tag = section.text("tag");
@@ -74,6 +75,35 @@ fn binding(
         name,
         tag,
     })
+}
+
+/// A person's id. The name of a section of `[people]` is told its ids.
+fn user(value: &Value<'_>, people: &People) -> Result<PersonId, Problem> {
+    person(value).map_err(|problem| {
+        let named = value.get_ref().as_str().and_then(|name| people.named(name));
+        let Some(named) = named else {
+            return problem;
+        };
+        let ids: Vec<String> = named.ids.iter().map(|id| format!("\"{id}\"")).collect();
+        let advice = format!(
+            "write the ids of [people.{}]: `users = [{}]`",
+            named.name,
+            ids.join(", ")
+        );
+        problem.help(advice)
+    })
+}
+
+/// The text of `match`, without characters that only look right.
+fn pattern(section: &Section<'_>) -> Option<Spanned<String>> {
+    let text = section.text("match")?;
+    match odd_characters::refused(&text) {
+        Some(problem) => {
+            section.problems.note(problem);
+            None
+        }
+        None => Some(text),
+    }
 }
 
 /// Discord shows role ids as long numbers; people write them with or without quotes.

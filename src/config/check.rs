@@ -8,8 +8,8 @@ use super::reader::{Problems, Section};
 use super::secrets::Vault;
 use super::{Access, AgentSpec, Config, Memory, Spanned, Telegram, TelegramLimits, WebChat};
 use super::{
-    admin, agents, bindings, currency, discord, hooks, limits, log, peers, people, platform,
-    providers, proxy, route_tests, schema, tools, transport,
+    admin, agents, approvals, bindings, currency, discord, hooks, limits, log, peers, people,
+    platform, prices, providers, proxy, route_tests, schema, tools, transport,
 };
 use crate::domain::AgentId;
 
@@ -51,7 +51,7 @@ pub(super) fn check(
     let bindings::Read {
         bindings,
         matches_left_out,
-    } = bindings::read(&top, &declared);
+    } = bindings::read(&top, &declared, &people);
     let config = Config {
         default_agent: default_agent(&top, &declared),
         default_model: providers::model(&top, "default_model", &provider_names).unwrap_or_default(),
@@ -85,6 +85,10 @@ pub(super) fn check(
                 .unwrap_or_default()
         },
         tools: tools::read(&top, access.as_ref(), &declared),
+        approvals: top
+            .section("approvals", &schema::APPROVALS)
+            .map(|section| approvals::read(&section))
+            .unwrap_or_default(),
         hooks: hooks::read(&top, &declared, vault),
         peer_groups: peers::read(&top, &declared),
         bindings,
@@ -92,7 +96,8 @@ pub(super) fn check(
         route_tests,
         agents: declared.agents,
     };
-    limits::check_prices(&config, problems);
+    prices::check(&config, &top, source);
+    people::note_idle_roles(&config.access.people, &config.access.owners, problems);
     config
 }
 

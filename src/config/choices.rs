@@ -7,9 +7,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, HookSignature, LogFormat,
-    LogLevel, MemoryKind, MemorySwitch, MetricsAccess, ModelRef, ProviderKind, Quote, Reasoning,
-    Risk, Rotate, Switch, TransportMode, Visibility,
+    AfterUntrusted, Approver, DefaultVisibility, Dms, GroupSessions, Groups, HookSignature,
+    LogFormat, LogLevel, MemoryKind, MemorySwitch, MetricsAccess, ModelRef, ProviderKind, Quote,
+    Reasoning, Risk, Rotate, Switch, TransportMode, Visibility,
 };
 use crate::domain::{Platform, Role};
 use crate::jobs::{JobContext, Missed};
@@ -91,7 +91,8 @@ choices! {
     DefaultVisibility { Apart = "apart", Private = "private", Global = "global" }
     MemorySwitch { On = "on", Off = "off" }
     MemoryKind { Memory = "memory", Note = "note", File = "file" }
-    AfterUntrusted { Label = "label", Refuse = "refuse" }
+    AfterUntrusted { Label = "label", Ask = "ask", Refuse = "refuse" }
+    Approver { Member = "member", Admin = "admin", Owner = "owner" }
     Risk { Look = "look", Change = "change", Reach = "reach" }
     LogFormat { Text = "text", Json = "json" }
     LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug", Trace = "trace" }

@@ -39,9 +39,17 @@ fn is_slip(key: &str, near: &str) -> bool {
     strsim::jaro_winkler(key, near) >= SURE
 }
 
+/// The word that was surely meant by a misspelt word.
+pub(super) fn nearest_slip<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    nearest(word, known).filter(|near| is_slip(word, near))
+}
+
 /// The key of this table that was surely meant by a misspelt key.
 pub(super) fn slip_of(shape: &Shape, key: &str) -> Option<&'static str> {
-    nearest(key, shape.names()).filter(|near| is_slip(key, near))
+    nearest_slip(key, shape.names())
 }
 
 /// A slip of a key of another table.

@@ -12,7 +12,7 @@ use super::report::{Lines, line_of};
 use super::secrets::Vault;
 use super::syntax::{self, Broken};
 use super::system_error::in_words;
-use super::{Draft, Problem, Secrets, Source, check, redact};
+use super::{Draft, Problem, Secrets, Source, check, commented_out, redact};
 
 /// The config file's name in the home folder.
 pub(super) const FILE_NAME: &str = "config.toml";
@@ -113,7 +113,8 @@ pub(super) fn draft_in(source: Source, vault: &Vault<'_>) -> Draft {
         covered: &covered,
     };
     let (problems, warnings) = problems.into_lists();
-    let problems = without_echoes(&errors, problems, &broken);
+    let mut problems = without_echoes(&errors, problems, &broken);
+    commented_out::explain(&source.text, &mut problems);
     Draft {
         config,
         problems,

@@ -73,6 +73,18 @@ const KEYS: &[(&[&Shape], &[&str], &str)] = &[
         "the section itself switches the platform on: delete this line, or put `#` before the lines of the section to switch it off",
     ),
     (
+        &[&schema::ACCESS],
+        &[
+            "allowed_users",
+            "allow_from",
+            "allowlist",
+            "allow_list",
+            "whitelist",
+            "dm_policy",
+        ],
+        "`owners = [\"telegram:12345678\"]` names the owners, `[people.<name>]` others with their role, and `parlor pair` lets people in",
+    ),
+    (
         &[&schema::TELEGRAM],
         PEOPLE,
         "people are in [access]: `owners = [\"telegram:12345678\"]` names the owners, and `parlor pair` lets others in",

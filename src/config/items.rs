@@ -1,7 +1,7 @@
 //! Reads the items of lists: people, and names of agents, tools and other things.
 
 use super::reader::{Value, whole_number, wrong_type};
-use super::{Problem, Spanned};
+use super::{Problem, Spanned, odd_characters};
 use crate::domain::PersonId;
 
 /// A name, as of a tool or an agent. Whether the name exists is checked elsewhere.
@@ -23,6 +23,13 @@ pub(super) fn person(value: &Value<'_>) -> Result<PersonId, Problem> {
         return Err(wrong_type("a person's id", value, "text in quotes").help(advice));
     };
     text.parse().map_err(|()| {
+        let written = Spanned {
+            value: text.to_owned(),
+            span: value.span(),
+        };
+        if let Some(problem) = odd_characters::refused(&written) {
+            return problem;
+        }
         Problem::new(value.span(), format!("`{text}` does not name a person"))
             .label("not a person's id")
             .help(person_advice(text))

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::personality::inside;
 use super::reader::Section;
-use super::{Problem, Spanned, agents, schema};
+use super::{Problem, Spanned, agents, odd_characters, schema};
 use crate::domain::{LocalName, SessionKey, Zone};
 use crate::jobs::{
     Cron, Hours, InvalidCron, JobContext, Timetable, When, parse_moment, parse_span,
@@ -307,6 +307,10 @@ pub(super) fn place(table: &Section<'_>) -> Option<SessionKey> {
     let place = text.value.parse().ok();
     let place = place.filter(|place: &SessionKey| !place.is_internal());
     if place.is_none() {
+        if let Some(problem) = odd_characters::refused(&text) {
+            table.problems.note(problem);
+            return None;
+        }
         let problem = Problem::new(
             text.span,
             format!("`{}` is not the key of a place", text.value),

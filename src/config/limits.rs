@@ -1,14 +1,12 @@
 //! Reads the limits of agents and people, and the prices of models.
 
-use std::ops::Range;
 use std::str::FromStr;
 
 use toml::de::DeValue;
 
-use super::reader::{Problems, Section, Value, wrong_type};
+use super::reader::{Section, Value, wrong_type};
 use super::{
-    AgentLimits, Budget, Caps, Config, ModelRef, Money, PersonLimits, Price, Problem, RoleLimits,
-    Spanned, schema,
+    AgentLimits, Budget, Caps, Money, PersonLimits, Price, Problem, RoleLimits, Spanned, schema,
 };
 
 pub(super) fn agent(section: &Section<'_>) -> AgentLimits {
@@ -147,53 +145,6 @@ fn unquoted(name: &Spanned<String>, rest: &str) -> Problem {
         ))
 }
 
-/// Refuses a limit on money for a model without a price, because such a limit would never be
-/// reached.
-pub(super) fn check_prices(config: &Config, problems: &Problems) {
-    let offered = config.providers.iter().flat_map(|(provider, known)| {
-        known.models.iter().map(|model| ModelRef::Of {
-            provider: provider.clone(),
-            model: model.clone(),
-        })
-    });
-    let offered: Vec<ModelRef> = offered.collect();
-    let people = &config.access.limits;
-    let counts_for_all = config.budget.has_cost()
-        || people.guest.budget.has_cost()
-        || people.member.budget.has_cost();
-    // A single price is enough for all agents with the model.
-    let mut told: Vec<&ModelRef> = Vec::new();
-    for agent in config
-        .agents
-        .iter()
-        .filter(|agent| counts_for_all || agent.limits.budget.has_cost())
-    {
-        let own = agent.model.as_ref().unwrap_or(&config.default_model);
-        let mut usable = std::iter::once(own).chain(&agent.fallback).chain(&offered);
-        let Some(model) = usable.find(|model| config.price(model).is_none()) else {
-            continue;
-        };
-        if !told.contains(&model) {
-            problems.note(no_price(agent.span.clone().unwrap_or_default(), model));
-            told.push(model);
-        }
-    }
-}
-
-fn no_price(span: Range<usize>, model: &ModelRef) -> Problem {
-    let problem = Problem::new(
-        span,
-        format!("a limit on money needs to know what {model} costs"),
-    )
-    .label("this agent may use that model, and the file has no price for it");
-    match model {
-        ModelRef::Of { provider, model } => problem.help(format!(
-            "add `\"{model}\" = {{ input = 2.5, output = 10 }}` under [providers.{provider}.prices], in money for a million tokens"
-        )),
-        ModelRef::Demo => problem,
-    }
-}
-
 /// 0 means no limit, like an absent key.
 fn tokens(section: &Section<'_>, name: &str) -> Option<u64> {
     section
@@ -220,6 +171,13 @@ fn money(section: &Section<'_>, name: &str) -> Option<Money> {
             .note(problem.help(format!("write it like `{}`", section.usage(name))));
     }
     money
+}
+
+/// Whether a value is an amount of money above 0.
+pub(super) fn is_above_zero(value: &Value<'_>) -> bool {
+    amount(value)
+        .and_then(micros)
+        .is_some_and(|micros| micros > 0)
 }
 
 /// The number, read from its text, so that 0.1 is exactly a tenth.

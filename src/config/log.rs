@@ -1,7 +1,7 @@
 //! Reads `[log]`: the form of the log's lines, and the file they are kept in.
 
-use super::Problem;
 use super::reader::Section;
+use super::{Problem, address};
 
 /// The log of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -79,6 +79,10 @@ fn file(section: &Section<'_>) -> Option<LogFile> {
                 .label("expected a path")
                 .help(format!("write it like `{}`", section.usage("file"))),
         );
+        return None;
+    }
+    if let Some(problem) = address::tilde(&path) {
+        section.problems.note(problem);
         return None;
     }
     Some(LogFile {

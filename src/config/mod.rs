@@ -14,9 +14,12 @@ mod address;
 mod admin;
 mod agent_table;
 mod agents;
+mod approvals;
 mod bindings;
+mod brackets;
 mod check;
 mod choices;
+mod commented_out;
 mod currency;
 mod declared;
 mod discord;
@@ -36,12 +39,14 @@ mod log;
 mod lookalikes;
 mod memory;
 mod models;
+mod numbers;
 mod odd_characters;
 mod odd_quotes;
 mod peers;
 mod people;
 mod personality;
 mod platform;
+mod prices;
 mod problem_list;
 mod providers;
 mod proxy;
@@ -67,6 +72,7 @@ pub use admin::{Admin, MetricsAccess};
 pub(crate) use agent_table::{
     AgentTable, HeartbeatKeys, JobKeys, Names, SkillLists, SkillNames, WhoWords,
 };
+pub use approvals::{Approvals, Approver};
 pub use currency::Currency;
 pub use documented::{Documented, Shown};
 pub use file::{LoadError, draft, load};
@@ -120,6 +126,7 @@ pub struct Config {
     /// Absent section: no listener.
     pub admin: Option<Admin>,
     pub tools: ToolRules,
+    pub approvals: Approvals,
     /// Addresses for calls of other programs, by name.
     pub hooks: BTreeMap<String, Hook>,
     /// Peer groups in file order.
@@ -583,6 +590,7 @@ impl Config {
             hooks: BTreeMap::new(),
             peer_groups: Vec::new(),
             tools: ToolRules::default(),
+            approvals: Approvals::default(),
             agents: vec![AgentSpec::unnamed(AgentId::main())],
             bindings: Vec::new(),
             matches_left_out: Vec::new(),

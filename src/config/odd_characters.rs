@@ -1,6 +1,8 @@
 //! Characters that look like another or like nothing: web pages, word processors and keyboards for
 //! other scripts write them.
 
+use super::{Problem, Spanned};
+
 /// A character that TOML does not take, in words, and the character to type instead.
 pub(super) struct Odd {
     pub(super) at: usize,
@@ -20,6 +22,16 @@ pub(super) fn first_in(line: &str) -> Option<Odd> {
             advice,
         })
     })
+}
+
+/// The problem of an odd character in a text such as a place or an id.
+pub(super) fn refused(text: &Spanned<String>) -> Option<Problem> {
+    let (message, advice) = text.value.chars().find_map(told)?;
+    Some(
+        Problem::new(text.span.clone(), message)
+            .label("in this text")
+            .help(advice),
+    )
 }
 
 fn told(letter: char) -> Option<(String, String)> {

@@ -2,10 +2,11 @@
 //! `who`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::declared::DeclaredAgents;
-use super::reader::{Section, Value, suggest, wrong_type};
+use super::reader::{Problems, Section, Value, suggest, wrong_type};
 use super::{Fault, Problem, Spanned, agents, items, schema};
 use crate::domain::{AgentId, PersonId, Role, Zone};
 
@@ -30,6 +31,8 @@ pub struct PersonLines {
     pub section: usize,
     pub ids: Option<usize>,
     pub role: Option<usize>,
+    /// The value of `role` in the text.
+    pub role_span: Option<Range<usize>>,
     pub agents: BTreeMap<AgentId, usize>,
 }
 
@@ -187,7 +190,10 @@ pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents, source: &str) -
             value: Vec::new(),
             span: named.name.span.clone(),
         });
-        if ids.value.is_empty() && section.value("ids").is_some() {
+        let written = section
+            .value("ids")
+            .and_then(|ids| ids.get_ref().as_array());
+        if written.is_some_and(|ids| ids.is_empty()) {
             section.problems.note(no_id(&ids));
         }
         for id in &ids.value {
@@ -204,6 +210,7 @@ pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents, source: &str) -
             section: line(source, named.name.span.start),
             ids: of_key("ids"),
             role: of_key("role"),
+            role_span: section.value("role").map(Value::span),
             agents: agent_lines(&section, source),
         };
         lines.insert(name.clone(), on_lines);
@@ -218,6 +225,38 @@ pub(super) fn read(top: &Section<'_>, declared: &DeclaredAgents, source: &str) -
     People {
         lines,
         ..people.into_iter().collect()
+    }
+}
+
+/// Warns of roles that another rule overrides: whoever is in `owners`, or sits at the terminal, is an
+/// owner.
+pub(super) fn note_idle_roles(people: &People, owners: &[PersonId], problems: &Problems) {
+    for person in &people.written {
+        let (Some(role), Some(span)) = (
+            person.role.filter(|role| *role != Role::Owner),
+            people
+                .lines(&person.name)
+                .and_then(|lines| lines.role_span.clone()),
+        ) else {
+            continue;
+        };
+        let is_owner = |id: &&PersonId| owners.contains(id) || matches!(id, PersonId::Local(_));
+        let Some(id) = person.ids.iter().find(is_owner) else {
+            continue;
+        };
+        let (why, help) = match id {
+            PersonId::Local(_) => (
+                format!("{id} sits at the terminal of this machine, and is an owner there"),
+                format!("take `role` out, or `{id}` out of `ids`"),
+            ),
+            _ => (
+                format!("{id} is in `owners` of [access]"),
+                format!("take `role` out, or `{id}` out of `owners`"),
+            ),
+        };
+        let text = format!("`role = \"{role}\"` of {} has no effect", person.name);
+        let problem = Problem::new(span, text).label(why).help(help);
+        problems.warn(problem.fault(Fault::Idle));
     }
 }
 

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::choices::Choice;
 use super::reader::{Named, Nameless, Section};
 use super::secrets::{Secret, Vault};
-use super::{Fault, known_servers, limits, models, proxy, schema};
+use super::{Fault, elsewhere, known_servers, limits, models, proxy, schema};
 use super::{ModelRef, Problem, Provider, ProviderKind, ProviderLines, Spanned};
 use crate::domain::{AgentId, nearest};
 
@@ -26,6 +26,7 @@ impl ProviderNames {
         let table = value.and_then(DeValue::as_table).into_iter().flatten();
         let mut names: Vec<String> = table.map(|(key, _)| key.get_ref().to_string()).collect();
         names.extend(top.names_below("provider"));
+        names.extend(top.names_below("models"));
         ProviderNames {
             names,
             is_unread: !is_table || top.nameless("providers", &schema::PROVIDER).is_some(),
@@ -287,6 +288,10 @@ fn no_model(text: &Spanned<String>, providers: &ProviderNames) -> Problem {
 
 /// `anthropic:claude-x`, or a model alone beside a single provider.
 fn meant_model(written: &str, providers: &ProviderNames) -> Option<String> {
+    let is_demo = elsewhere::nearest_slip(&written.to_lowercase(), [ModelRef::DEMO]).is_some();
+    if is_demo {
+        return Some(ModelRef::DEMO.to_owned());
+    }
     let is_name = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
     let is_usable = |name: &str| name != ModelRef::DEMO && AgentId::parse(name).is_ok();
     let parts = written.split_once(':');

@@ -9,7 +9,7 @@ use super::choices::Choice;
 use super::elsewhere;
 use super::foreign_keys;
 use super::known_servers;
-use super::lookalikes::is_plain_key;
+use super::lookalikes::{is_plain_key, looks_like_secret};
 use super::schema::{self, Absence, Key, Shape};
 use super::synonyms;
 use super::twice;
@@ -50,6 +50,8 @@ impl Problems {
 /// noted.
 pub(super) struct Section<'a> {
     shape: &'static Shape,
+    /// The name in the header's last part, such as `rose`.
+    own_name: String,
     table: &'a DeTable<'a>,
     pub(super) problems: &'a Problems,
 }
@@ -98,6 +100,7 @@ impl<'a> Section<'a> {
             .filter(|key| key.absence == Absence::Refused);
         let section = Section {
             shape,
+            own_name: name.value.clone(),
             table,
             problems,
         };
@@ -313,7 +316,8 @@ impl<'a> Section<'a> {
             return Vec::new();
         };
         let Some(array) = value.get_ref().as_array() else {
-            self.problems.note(not_a_list(name, value));
+            self.problems
+                .note(not_a_list(&self.items_header(name), value));
             return Vec::new();
         };
         let named = |value: &'a Value<'a>| Named {
@@ -326,6 +330,14 @@ impl<'a> Section<'a> {
             problems: self.problems,
         };
         array.iter().map(named).collect()
+    }
+
+    /// The name in the header of a list's items: `bindings`, or `agents.rose.jobs`.
+    fn items_header(&self, list: &str) -> String {
+        match self.shape.name == schema::AGENT.name {
+            true => format!("agents.{}.{list}", self.own_name),
+            false => list.to_owned(),
+        }
     }
 
     /// `[[agents]]`, or another value where sections with names belong.
@@ -350,9 +362,16 @@ impl<'a> Section<'a> {
             let quoted = value.get_ref().as_str().map(str::trim);
             let meant =
                 quoted.filter(|text| expected == BOOLEAN && ["true", "false"].contains(text));
-            let help = match meant {
-                Some(meant) => format!("write `{name} = {meant}`, without quotes"),
-                None => format!("write it like `{}`", self.usage(name)),
+            // A single item is most often meant as a list of one.
+            let item = value.get_ref().as_str().filter(|text| {
+                expected == "a list"
+                    && !looks_like_secret(text)
+                    && !text.contains(['"', '\\', '\n'])
+            });
+            let help = match (meant, item) {
+                (Some(meant), _) => format!("write `{name} = {meant}`, without quotes"),
+                (None, Some(item)) => format!("write `{name} = [\"{item}\"]`"),
+                (None, None) => format!("write it like `{}`", self.usage(name)),
             };
             let problem = wrong_type(&format!("`{name}`"), value, expected);
             self.problems.note(problem.help(help));
@@ -474,10 +493,15 @@ fn found(value: &Value<'_>) -> String {
 
 /// `[bindings]`, or another value in the place of a list of tables.
 fn not_a_list(name: &str, value: &Value<'_>) -> Problem {
-    let header = format!("[[{name}]]");
+    // Jobs are lists of agents; all others are lists of the file.
+    let path = match name {
+        "jobs" => "agents.<id>.jobs",
+        name => name,
+    };
+    let header = format!("[[{path}]]");
     match value.get_ref() {
         DeValue::Table(_) => {
-            Problem::new(value.span(), format!("`[{name}]` needs double brackets"))
+            Problem::new(value.span(), format!("`[{path}]` needs double brackets"))
                 .label(format!("write `{header}`"))
                 .help(format!(
                     "each one is an item of a list, so write `{header}` before each"

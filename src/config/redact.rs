@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::address::holds_token;
 use super::foreign_keys;
 use super::lookalikes::{
     is_plain_key, looks_like_path, looks_like_secret, looks_like_variable, variable_behind_dollar,
@@ -59,7 +60,9 @@ fn collect_from_value(text: &str, value: &Value<'_>, spans: &mut Vec<Range<usize
         DeValue::Array(array) => array
             .iter()
             .for_each(|item| collect_from_value(text, item, spans)),
-        DeValue::String(string) if has_login(string) => spans.push(value.span()),
+        DeValue::String(string) if has_login(string) || holds_token(string) => {
+            spans.push(value.span());
+        }
         _ => {}
     }
 }
@@ -97,7 +100,10 @@ fn names_a_variable(value: &Value<'_>) -> bool {
 /// Words that are secrets in any field, such as in a field of another name.
 fn collect_lookalikes(text: &str, spans: &mut Vec<Range<usize>>) {
     let is_around = |c: char| c.is_whitespace() || "\"'=,{}[]()<>`".contains(c);
-    for word in text.split(is_around).filter(|word| looks_like_secret(word)) {
+    let words = text
+        .split(is_around)
+        .flat_map(|word| word.split('/').chain([word]));
+    for word in words.filter(|word| looks_like_secret(word.strip_prefix("bot").unwrap_or(word))) {
         let start = word.as_ptr() as usize - text.as_ptr() as usize;
         spans.push(start..start + word.len());
     }

@@ -4,9 +4,9 @@
 
 use super::choices::Choice;
 use super::{
-    AfterUntrusted, DefaultVisibility, Dms, GroupSessions, Groups, HookSignature, LogFormat,
-    LogLevel, MemoryKind, MemorySwitch, MetricsAccess, ProviderKind, Quote, Reasoning, Risk,
-    Rotate, Switch, TransportMode, Visibility,
+    AfterUntrusted, Approver, DefaultVisibility, Dms, GroupSessions, Groups, HookSignature,
+    LogFormat, LogLevel, MemoryKind, MemorySwitch, MetricsAccess, ProviderKind, Quote, Reasoning,
+    Risk, Rotate, Switch, TransportMode, Visibility,
 };
 use crate::domain::{Platform, Role};
 use crate::jobs::{JobContext, Missed};
@@ -59,6 +59,14 @@ pub(super) enum Kind {
     WordByName(fn() -> Vec<&'static str>),
 }
 
+/// The kinds of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Number {
+    Whole,
+    Fraction,
+    Money,
+}
+
 /// The meaning of an absent key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absence {
@@ -91,6 +99,19 @@ impl Key {
 
     const fn words<T: Choice>(self) -> Self {
         self.kind(Kind::Words(T::words))
+    }
+
+    /// The kind of number that the key takes.
+    pub(super) fn number(&self) -> Option<Number> {
+        match self.kind {
+            Kind::Money => Some(Number::Money),
+            Kind::Between(..) => Some(Number::Fraction),
+            Kind::AtLeast(_) => Some(Number::Whole),
+            Kind::LikeExample if self.example.starts_with(|c: char| c.is_ascii_digit()) => {
+                Some(Number::Whole)
+            }
+            _ => None,
+        }
     }
 
     /// Whether the key is written as a section.
@@ -167,6 +188,7 @@ pub(super) const TOP: Shape = Shape {
         nothing("bindings", "[[bindings]]"),
         nothing("route_tests", "[[route_tests]]"),
         nothing("risk_profiles", "[risk_profiles.careful]"),
+        nothing("approvals", "[approvals]"),
         nothing("shared_paths", "[shared_paths.handbook]"),
         nothing("peer_groups", "[peer_groups.desk]"),
         nothing("hooks", "[hooks.builds]"),
@@ -389,7 +411,16 @@ pub(super) const RISK_PROFILE: Shape = Shape {
     keys: &[
         nothing("allow", r#"["now", "file_read"]"#),
         nothing("deny", r#"["web_fetch"]"#),
+        nothing("ask", r#"["message_send"]"#),
         nothing("max_risk", r#""change""#).word::<Risk>(),
+    ],
+};
+
+pub(super) const APPROVALS: Shape = Shape {
+    name: "[approvals]",
+    keys: &[
+        default("by", r#""admin""#).word::<Approver>(),
+        default("expires_minutes", "60").kind(Kind::AtLeast(1)),
     ],
 };
 
@@ -398,6 +429,7 @@ pub(super) const TOOL_LIMITS: Shape = Shape {
     keys: &[
         nothing("allow", r#"["now", "file_read"]"#),
         nothing("deny", r#"["web_fetch"]"#),
+        nothing("ask", r#"["message_send"]"#),
     ],
 };
 
@@ -597,6 +629,7 @@ pub const PLACES: &[(&str, &Shape)] = &[
     ("log", &LOG),
     ("admin", &ADMIN),
     ("risk_profiles.*", &RISK_PROFILE),
+    ("approvals", &APPROVALS),
     ("shared_paths.*", &SHARED_PATH),
     ("peer_groups.*", &PEER_GROUP),
     ("hooks.*", &HOOK),

@@ -17,7 +17,7 @@ use super::lookalikes::{
 use super::reader::Section;
 use super::schema;
 use super::system_error::in_words;
-use super::{Fault, Problem, Spanned};
+use super::{Fault, Problem, Spanned, address};
 
 /// A token or key. `Debug` and `Display` hide the text.
 #[derive(Clone, Default)]
@@ -293,7 +293,16 @@ fn keeper_in_table(section: &Section<'_>, name: &str) -> Option<Keeper> {
     let table = section.section(name, &schema::SECRET)?;
     match (table.value("env"), table.value("file")) {
         (Some(_), None) => environment(section, table.text("env")?),
-        (None, Some(_)) => Some(Keeper::File(table.text("file")?)),
+        (None, Some(_)) => {
+            let path = table.text("file")?;
+            match address::tilde(&path) {
+                Some(problem) => {
+                    section.problems.note(problem);
+                    None
+                }
+                None => Some(Keeper::File(path)),
+            }
+        }
         _ => {
             let already_told = section.problems.count() > problems_before;
             if !already_told {

@@ -55,11 +55,17 @@ const BOT: [(&str, &str); 4] = [
     ("key", "token"),
 ];
 
-/// Sections in the singular.
-const SECTIONS: [(&str, &str); 3] = [
+/// Sections in the singular, or under another program's name.
+const SECTIONS: [(&str, &str); 9] = [
     ("agent", "agents"),
     ("provider", "providers"),
     ("binding", "bindings"),
+    ("models", "providers"),
+    ("user", "people"),
+    ("users", "people"),
+    ("person", "people"),
+    ("budget", "limits"),
+    ("budgets", "limits"),
 ];
 
 /// Our name for a key that another program calls so.
@@ -85,6 +91,7 @@ fn section(shape: &Shape, key: &str, below: &str) -> Option<String> {
         .find(|(singular, _)| is_top && *singular == key)?;
     Some(match *plural {
         "bindings" => "write `[[bindings]]`".to_owned(),
+        "limits" => "write `[limits]`".to_owned(),
         plural => format!("write `[{plural}.{below}]`"),
     })
 }

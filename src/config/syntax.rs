@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::lookalikes::looks_like_variable;
 use super::report::line_of;
 use super::schema::{Key, PLACES};
-use super::{Fault, Problem, odd_characters, odd_quotes};
+use super::{Fault, Problem, brackets, numbers, odd_characters, odd_quotes};
 use crate::domain::AgentId;
 
 /// The parser's messages about a value without quotes, or without a value.
@@ -33,6 +33,9 @@ pub(super) fn problems(errors: &[toml::de::Error], broken: &Broken<'_>) -> Vec<P
     if let Some(text) = broken.open_text(errors) {
         return vec![text];
     }
+    if let Some(table) = broken.open_table(errors) {
+        return vec![table];
+    }
     if let Some(list) = broken.open_list(errors) {
         return vec![list];
     }
@@ -54,12 +57,39 @@ pub(super) fn problems(errors: &[toml::de::Error], broken: &Broken<'_>) -> Vec<P
             problems.push(problem);
         }
     }
+    // A file with an error is never told to be fine.
+    if let (true, Some(error)) = (problems.is_empty(), errors.first()) {
+        let (what, expected) = in_parts(error.message());
+        let problem = untold(what, expected, error.span().unwrap_or_default());
+        problems.push(problem.fault(Fault::Syntax));
+    }
     problems
+}
+
+/// What is wrong, and what was expected instead.
+fn in_parts(message: &str) -> (&str, &str) {
+    message.split_once(", expected ").unwrap_or((message, ""))
+}
+
+/// A problem without an explanation of its own.
+fn untold(what: &str, expected: &str, span: Range<usize>) -> Problem {
+    let label = match expected {
+        "" => "here".to_owned(),
+        expected => format!("expected {expected}"),
+    };
+    Problem::new(span, format!("this is not TOML: {what}"))
+        .label(label)
+        .help("the rules of TOML are at https://toml.io")
 }
 
 /// Whether tables are missing because of `[[agents]]`, so that mentions of them look wrong.
 pub(super) fn hides_tables(problem: &Problem) -> bool {
     problem.message.starts_with("`[[")
+}
+
+/// Keys with words such as `off`.
+fn is_word(key: &str) -> bool {
+    key == "memory"
 }
 
 /// Whether the rest of the file was still read as meant.
@@ -72,29 +102,24 @@ pub(super) fn is_local(error: &toml::de::Error) -> bool {
 impl Broken<'_> {
     /// `None` for a consequence of a problem told elsewhere.
     fn problem(&self, message: &str, span: Range<usize>) -> Option<Problem> {
-        let (what, expected) = message.split_once(", expected ").unwrap_or((message, ""));
+        let (what, expected) = in_parts(message);
         if what == DUPLICATE {
             return self.duplicate(span);
         }
         let known = self
-            .odd_quotes(what, &span)
+            .pasted(&span)
+            .or_else(|| self.odd_quotes(what, &span))
             .or_else(|| self.odd_character(&span))
             .or_else(|| self.other_language(&span))
             .or_else(|| self.inner_colon(&span))
             .or_else(|| self.late_comment(what, &span))
+            .or_else(|| self.inner_comma(&span))
+            .or_else(|| self.odd_number(&span))
             .or_else(|| self.value(what, &span))
             .or_else(|| self.string(what, expected, &span))
-            .or_else(|| self.number(what, &span))
+            .or_else(|| Self::number(what, &span))
             .or_else(|| self.line_form(what, &span));
-        Some(known.unwrap_or_else(|| {
-            let label = match expected {
-                "" => "here".to_owned(),
-                expected => format!("expected {expected}"),
-            };
-            Problem::new(span, format!("this is not TOML: {what}"))
-                .label(label)
-                .help("the rules of TOML are at https://toml.io")
-        }))
+        Some(known.unwrap_or_else(|| untold(what, expected, span)))
     }
 
     /// Whether a line belongs to a block of YAML or JSON that is told at its first line.
@@ -257,6 +282,28 @@ impl Broken<'_> {
         }
     }
 
+    /// What surrounds a file on a web page or in a terminal.
+    fn pasted(&self, span: &Range<usize>) -> Option<Problem> {
+        let line = self.line(span.start);
+        let shown = &self.covered[line.clone()];
+        let trimmed = shown.trim();
+        let start = line.start + (shown.len() - shown.trim_start().len());
+        let whole = |message: &str| Problem::new(start..start + trimmed.len(), message);
+        if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
+            return Some(
+                whole("this line is Markdown, not TOML")
+                    .label("the beginning or the end of a block of code")
+                    .help("delete this line, and the other one like it"),
+            );
+        }
+        let is_command = trimmed.starts_with("$ ") || trimmed.starts_with("cat ");
+        (is_command && !trimmed.contains('=')).then(|| {
+            whole("this line is for the shell, not for this file")
+                .label("a command, as typed in a terminal")
+                .help("delete this line")
+        })
+    }
+
     /// Lines of YAML, JSON, the shell or another language.
     fn other_language(&self, span: &Range<usize>) -> Option<Problem> {
         let line = self.line(span.start);
@@ -341,12 +388,12 @@ impl Broken<'_> {
             "" => problem("a value is missing".into())
                 .label("expected a value after `=`")
                 .help(format!("write {}, or delete the line", example_of(key))),
-            "True" | "TRUE" | "yes" | "Yes" | "YES" => {
+            "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" if !is_word(key) => {
                 problem(format!("`{value}` is not a value in TOML"))
                     .label("expected `true`")
                     .help(format!("write `{key} = true`"))
             }
-            "False" | "FALSE" | "no" | "No" | "NO" => {
+            "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" if !is_word(key) => {
                 problem(format!("`{value}` is not a value in TOML"))
                     .label("expected `false`")
                     .help(format!("write `{key} = false`"))
@@ -423,9 +470,58 @@ impl Broken<'_> {
         }
     }
 
-    fn number(&self, what: &str, span: &Range<usize>) -> Option<Problem> {
-        let problem = |message: &str| Problem::new(span.clone(), message);
+    /// `{ tokens_per_day = 1,000 }`
+    fn inner_comma(&self, span: &Range<usize>) -> Option<Problem> {
         let line = self.line(span.start);
+        let shown = &self.covered[line.clone()];
+        let (before, _) = shown.split_once('{').filter(|_| !shown.contains('['))?;
+        let is_grouped = |at: &usize| {
+            let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
+            shown[..*at].ends_with(|c: char| c.is_ascii_digit()) && digits(&shown[at + 1..]) == 3
+        };
+        let commas = shown.match_indices(',').map(|(at, _)| at);
+        let grouped: Vec<usize> = commas
+            .filter(|at| *at > before.len())
+            .filter(is_grouped)
+            .collect();
+        let first = line.start + grouped.first()?;
+        let fixed: String = shown
+            .char_indices()
+            .map(|(at, c)| if grouped.contains(&at) { '_' } else { c })
+            .collect();
+        Some(
+            Problem::new(first..first + 1, "a number has no commas")
+                .label("here")
+                .help(format!("write `{}`", fixed.trim())),
+        )
+    }
+
+    /// A number as written elsewhere: `1,000,000`, `2,50`, `$2.50` or `1M`.
+    fn odd_number(&self, span: &Range<usize>) -> Option<Problem> {
+        let line = self.line(span.start);
+        let shown = &self.covered[line.clone()];
+        let (key, value) = shown.split_once('=')?;
+        let at = line.start + shown.len() - value.trim_start().len();
+        let value = value.split('#').next().unwrap_or_default().trim();
+        let is_one = !value.is_empty() && !value.contains(['{', '[', '"', '\'', '*', '=']);
+        if !is_one || !(at..=at + value.len()).contains(&span.start) {
+            return None;
+        }
+        let kind = known(key.trim()).and_then(Key::number);
+        let meant = numbers::meant(kind, value)?;
+        let (message, spot) = match value.find(',') {
+            Some(comma) => ("a number has no commas", at + comma..at + comma + 1),
+            None => ("this is not a number in TOML", at..at + value.len()),
+        };
+        Some(
+            Problem::new(spot, message)
+                .label("here")
+                .help(format!("write {meant}")),
+        )
+    }
+
+    fn number(what: &str, span: &Range<usize>) -> Option<Problem> {
+        let problem = |message: &str| Problem::new(span.clone(), message);
         match what {
             "unexpected leading zero" => Some(
                 problem("a number begins with a zero")
@@ -442,25 +538,6 @@ impl Broken<'_> {
                     .label("not between two digits")
                     .help("write a number such as `200_000`"),
             ),
-            LEFT_OVER => {
-                let rest = &self.covered[span.start.min(line.end)..line.end];
-                let digits = rest.strip_prefix(',')?;
-                let before = self.covered[line.start..span.start]
-                    .rsplit('=')
-                    .next()?
-                    .trim();
-                let is_number = before.chars().all(|c| c.is_ascii_digit())
-                    && digits.starts_with(|c: char| c.is_ascii_digit());
-                let digits = digits.split('#').next().unwrap_or_default().trim();
-                let grouped = format!("write `{before}_{}`", digits.replace(',', "_"));
-                let advice = match digits.contains(',') {
-                    true => grouped,
-                    false => {
-                        format!("{grouped}, or a point before a fraction: `{before}.{digits}`")
-                    }
-                };
-                is_number.then(|| problem("a number has no commas").label("here").help(advice))
-            }
             _ => None,
         }
     }
@@ -471,6 +548,16 @@ impl Broken<'_> {
         let problem = |message: &str| Problem::new(span.clone(), message);
         match what {
             "unclosed table" | "unclosed array table" => Some(self.header(shown, span)),
+            "unclosed inline table" => Some(
+                problem("the closing `}` is missing")
+                    .label("expected `}`")
+                    .help(match shown.split_once('{') {
+                        Some((_, inside)) if inside.contains('=') && !shown.contains('*') => {
+                            format!("write `{} }}`", shown.trim_end_matches(','))
+                        }
+                        _ => "put `}` where the table ends".to_owned(),
+                    }),
+            ),
             "key with no value" if shown.ends_with(']') => Some(
                 problem("the opening bracket of a section is missing")
                     .label("`]` without `[`")
@@ -490,6 +577,11 @@ impl Broken<'_> {
                 problem("a key has no value")
                     .label("expected `=` and a value")
                     .help(format!("write {}, or delete the line", example_of(shown))),
+            ),
+            LEFT_OVER if shown.starts_with('[') && shown.ends_with("]]") => Some(
+                problem("one bracket is too many")
+                    .label("no `[` belongs to it")
+                    .help(format!("write `[{}]`", shown.trim_matches(['[', ']']))),
             ),
             LEFT_OVER if shown.starts_with('[') => Some(
                 problem("a section's header has a line of its own")
@@ -572,6 +664,26 @@ impl Broken<'_> {
             .help(advice)
     }
 
+    /// A table in braces without its end takes the whole rest of the file along.
+    fn open_table(&self, errors: &[toml::de::Error]) -> Option<Problem> {
+        errors
+            .iter()
+            .find(|error| error.message().starts_with("unclosed inline table"))?;
+        let (opened, _) = brackets::first_open(self.text).filter(|(_, bracket)| *bracket == '{')?;
+        let shown = self.covered[self.line(opened)].trim();
+        let is_whole = !shown.ends_with(['{', ',']) && !shown.contains(['#', '*']);
+        let advice = match is_whole {
+            true => format!("write `{shown} }}`"),
+            false => "put `}` where the table ends".to_owned(),
+        };
+        Some(
+            Problem::new(opened..opened + 1, "a table in braces is not closed")
+                .label("this `{` has no `}`")
+                .help(advice)
+                .fault(Fault::Syntax),
+        )
+    }
+
     /// A list without its end takes the lines below for items, so this is the only problem told.
     fn open_list(&self, errors: &[toml::de::Error]) -> Option<Problem> {
         errors
@@ -600,7 +712,7 @@ impl Broken<'_> {
         start..end
     }
 
-    fn line_number(&self, at: usize) -> usize {
+    pub(super) fn line_number(&self, at: usize) -> usize {
         line_of(&self.text[..self.text.floor_char_boundary(at)])
     }
 }

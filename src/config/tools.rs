@@ -34,6 +34,8 @@ pub struct ToolRules {
 pub struct ToolLimits {
     pub allow: Option<Vec<Spanned<String>>>,
     pub deny: Vec<Spanned<String>>,
+    /// Tools of which each call needs an approval.
+    pub ask: Vec<Spanned<String>>,
 }
 
 /// A named set of limits for several agents.
@@ -78,6 +80,8 @@ pub enum AfterUntrusted {
     /// The call is run, and the log and `/status` name the sources that the turn had read.
     #[default]
     Label,
+    /// The call needs an approval.
+    Ask,
     /// The call is not run, and the model is told why.
     Refuse,
 }
@@ -302,14 +306,15 @@ fn ceilings(section: &Section<'_>) -> Ceilings {
 }
 
 fn limits(section: &Section<'_>) -> ToolLimits {
-    ToolLimits {
-        allow: section
-            .list("allow", |value| items::name(value, "a tool's name"))
-            .map(|list| list.value),
-        deny: section
-            .list("deny", |value| items::name(value, "a tool's name"))
+    let list = |key| {
+        section
+            .list(key, |value| items::name(value, "a tool's name"))
             .map(|list| list.value)
-            .unwrap_or_default(),
+    };
+    ToolLimits {
+        allow: list("allow"),
+        deny: list("deny").unwrap_or_default(),
+        ask: list("ask").unwrap_or_default(),
     }
 }
 

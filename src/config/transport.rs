@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
 use super::reader::Section;
-use super::{Problem, Transport, TransportMode, Webhook, schema};
+use super::{Problem, Transport, TransportMode, Webhook, address, schema};
 
 /// Only this machine, because the reverse proxy with the certificate usually runs here.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
@@ -50,7 +50,7 @@ fn listen(section: &Section<'_>) -> Option<SocketAddr> {
     let text = section.text("listen")?;
     let address: Option<SocketAddr> = text.value.parse().ok();
     let refusal = match address {
-        None => no_address(section, text.span),
+        None => address::not_to_listen_on(section, &text),
         Some(address) if address.ip().to_canonical().is_loopback() || is_public => {
             return Some(address);
         }
@@ -58,12 +58,6 @@ fn listen(section: &Section<'_>) -> Option<SocketAddr> {
     };
     section.problems.note(refusal);
     None
-}
-
-fn no_address(section: &Section<'_>, span: Range<usize>) -> Problem {
-    Problem::new(span, "`listen` is not an address to listen on")
-        .label("expected an IP address and a port")
-        .help(format!("write it like `{}`", section.usage("listen")))
 }
 
 fn not_only_here(span: Range<usize>) -> Problem {

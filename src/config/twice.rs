@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::syntax::Broken;
-use super::{Problem, schema};
+use super::{Problem, commented_out, schema};
 use crate::domain::AgentId;
 
 /// A section's header: `[agents.rose]`.
@@ -23,8 +23,10 @@ impl Broken<'_> {
             .rposition(|header| header.span.start <= span.start);
         let is_header = at.is_some_and(|at| headers[at].span.contains(&span.start));
         let header = at.map(|at| &headers[at]);
-        if header.is_some_and(|header| is_list_of_tables(header.name)) {
-            return self.single_brackets(&headers, header?.name);
+        if let Some(list) = header.filter(|header| is_list_of_tables(header.name))
+            && let Some(problem) = self.single_brackets(&headers, list.name)
+        {
+            return Some(problem);
         }
         if header.is_some_and(|header| header.is_double && is_group(header.name)) {
             return self.nameless_brackets(header?);
@@ -41,24 +43,63 @@ impl Broken<'_> {
         if is_second && !header.is_some_and(|header| header.is_double) {
             return None;
         }
-        Some(self.second_key(span, header.map_or(0, |header| header.span.end)))
+        self.second_key(span, header)
     }
 
-    fn second_key(&self, span: Range<usize>, section: usize) -> Problem {
+    /// `None` behind a lost header, if the header is told already at a key above.
+    fn second_key(&self, span: Range<usize>, header: Option<&Header<'_>>) -> Option<Problem> {
+        let section = header.map_or(0, |header| header.span.end);
         let key = self.covered.get(span.clone()).unwrap_or_default();
+        let above = self.keys_between(section, span.start);
+        let written = self.text.get(span.clone()).unwrap_or_default();
+        let first = above.iter().find(|(name, _)| *name == written);
         let problem = Problem::new(span.clone(), format!("`{key}` is set twice"))
             .label("the second one")
             .help("delete one of the two lines");
-        let mut line_start = section;
-        for line in self.text[section..span.start].split_inclusive('\n') {
-            let written = line.split('=').next().unwrap_or_default().trim();
-            let at = line_start + (line.len() - line.trim_start().len());
-            if written == self.text.get(span.clone()).unwrap_or_default() && at < span.start {
-                return problem.related(at..at + written.len(), "the first one");
-            }
-            line_start += line.len();
+        let Some((_, first)) = first else {
+            return Some(problem);
+        };
+        let is_again = |(name, place): &(&str, Range<usize>)| {
+            let mut earlier = above.iter().filter(|(_, other)| other.start < place.start);
+            earlier.any(|(other, _)| other == name)
+        };
+        let told_before = above.iter().find(|key| is_again(key));
+        let problem = problem.related(first.clone(), "the first one");
+        let lost = commented_out::header_above(self.text, span.start);
+        if let Some((line, name)) = lost.filter(|(line, _)| *line > self.line_number(first.start)) {
+            let is_told =
+                told_before.is_some_and(|(_, place)| self.line_number(place.start) > line);
+            return (!is_told).then(|| {
+                problem
+                    .label(commented_out::label(line, name))
+                    .help(commented_out::advice(line, name))
+            });
         }
-        problem
+        match header.filter(|header| header.is_double) {
+            Some(_) if told_before.is_some() => None,
+            Some(header) => {
+                let shown = &self.covered[header.span.clone()];
+                Some(problem.help(format!(
+                    "write `{shown}` above it, if another one begins here; if not, delete one of the two lines"
+                )))
+            }
+            None => Some(problem),
+        }
+    }
+
+    /// The keys at the beginnings of lines.
+    fn keys_between(&self, from: usize, to: usize) -> Vec<(&str, Range<usize>)> {
+        let mut keys = Vec::new();
+        let mut start = from;
+        for line in self.text[from..to].split_inclusive('\n') {
+            let at = start + (line.len() - line.trim_start().len());
+            if let Some((key, _)) = line.split_once('=') {
+                let key = key.trim();
+                keys.push((key, at..at + key.len()));
+            }
+            start += line.len();
+        }
+        keys
     }
 
     fn second_header(&self, headers: &[Header<'_>], header: &Header<'_>) -> Problem {
@@ -175,7 +216,7 @@ fn is_group(name: &str) -> bool {
 }
 
 fn is_list_of_tables(name: &str) -> bool {
-    schema::TOP
-        .key(name)
-        .is_some_and(schema::Key::is_list_of_tables)
+    let is_jobs = name.starts_with("agents.") && name.ends_with(".jobs");
+    let key = schema::TOP.key(name);
+    is_jobs || key.is_some_and(schema::Key::is_list_of_tables)
 }

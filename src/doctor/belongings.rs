@@ -37,6 +37,7 @@ const KNOWN: &[(&str, &str)] = &[
         "parlor.db.saved",
         "rows saved when the database was taken away",
     ),
+    ("parlor.db.new", "a database that was not finished"),
     ("parlor.stamp", "the sign that there is a database"),
     ("backups", "backups, and the database from before upgrades"),
     ("outgoing", "files to be sent"),

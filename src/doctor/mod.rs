@@ -213,7 +213,7 @@ fn running(status: &Status) -> Finding {
         )
         .cause(link.reason.clone().unwrap_or_default())
         .fix(format!(
-            "See the findings about {} below; the gateway goes on trying, and parlor reload has it try at once",
+            "See the findings about {} below; parlor reload has the gateway try at once",
             link.platform
         )),
         None => Finding::ok(
@@ -239,7 +239,7 @@ fn config_of_gateway(status: &Status) -> Option<Finding> {
             "config.toml has a problem, so the gateway goes on with the one from before.",
         )
         .cause(problem.trim_end())
-        .fix("parlor config check"),
+        .fix("parlor config check, put it right, then parlor reload"),
         None if config.differs => Finding::warn(
             "config",
             "The gateway runs with another config.toml than the one on disk.",

@@ -1,6 +1,7 @@
 //! Models: every model in use by an agent is asked for a word.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -30,11 +31,12 @@ pub(super) async fn ask(patient: &Patient<'_>) -> Vec<Finding> {
     let Some(snapshot) = &patient.snapshot else {
         return Vec::new();
     };
+    let home = patient.home.path();
     let asked = used(snapshot)
         .into_iter()
         .map(async |(name, (model, used))| match model {
             ModelRef::Demo => demo(snapshot),
-            model => one(snapshot, &name, &model, used).await,
+            model => one((snapshot, home), &name, &model, used).await,
         });
     join_all(asked).await
 }
@@ -44,11 +46,18 @@ pub(super) fn known(patient: &Patient<'_>) -> Vec<Finding> {
     let Some(snapshot) = &patient.snapshot else {
         return Vec::new();
     };
+    let home = patient.home.path();
     let told = |(name, (model, used)): (String, (ModelRef, Use))| match model {
         ModelRef::Demo => demo(snapshot),
         model => match snapshot.models.trouble(&model) {
-            Some(trouble) => troubled(snapshot, &name, &model, used, &trouble.failure.error)
-                .cause(trouble.failure.error.to_string()),
+            Some(trouble) => troubled(
+                (snapshot, home),
+                &name,
+                &model,
+                used,
+                &trouble.failure.error,
+            )
+            .cause(trouble.failure.error.to_string()),
             None => Finding::ok("models", format!("{name} has no trouble.")),
         },
     };
@@ -99,7 +108,12 @@ fn demo(snapshot: &Snapshot) -> Finding {
     )
 }
 
-async fn one(snapshot: &Snapshot, name: &str, model: &ModelRef, used: Use) -> Finding {
+async fn one(
+    (snapshot, home): (&Snapshot, &Path),
+    name: &str,
+    model: &ModelRef,
+    used: Use,
+) -> Finding {
     match timeout(PATIENCE, answer(snapshot, model)).await {
         Ok(Ok(())) => Finding::ok("models", format!("{name} answers.")),
         Ok(Err(failed)) => {
@@ -107,7 +121,7 @@ async fn one(snapshot: &Snapshot, name: &str, model: &ModelRef, used: Use) -> Fi
                 Some(detail) => format!("{}: {detail}", failed.error),
                 None => failed.error.to_string(),
             };
-            troubled(snapshot, name, model, used, &failed.error).cause(cause)
+            troubled((snapshot, home), name, model, used, &failed.error).cause(cause)
         }
         Err(_) => Finding::warn("models", format!("{name} did not answer within 5 s."))
             .fix("Try again; if it stays so, choose another model or add a fallback."),
@@ -135,7 +149,7 @@ async fn answer(snapshot: &Snapshot, model: &ModelRef) -> Result<(), CallError> 
 }
 
 fn troubled(
-    snapshot: &Snapshot,
+    (snapshot, home): (&Snapshot, &Path),
     name: &str,
     model: &ModelRef,
     used: Use,
@@ -146,18 +160,30 @@ fn troubled(
         Use::Fallback => State::Warn,
     };
     let finding = Finding::new("models", state, format!("{name} does not answer."));
-    finding.fix(fix(snapshot, model, error))
+    finding.fix(fix((snapshot, home), model, error))
 }
 
-fn fix(snapshot: &Snapshot, model: &ModelRef, error: &ModelError) -> String {
+fn fix((snapshot, home): (&Snapshot, &Path), model: &ModelRef, error: &ModelError) -> String {
     let provider = match model {
         ModelRef::Demo => "",
         ModelRef::Of { provider, .. } => provider.as_str(),
     };
     match error {
-        ModelError::Unavailable(Unavailable::KeyMissing(_) | Unavailable::KeyRejected(_)) => {
+        ModelError::Unavailable(why) if why.open_file().is_some() => {
+            let name = why.open_file().unwrap_or_default();
+            let path = home.join(name);
+            format!("chmod 600 {}, then parlor reload", path.display())
+        }
+        ModelError::Unavailable(Unavailable::KeyMissing(why)) if why.contains(" is not set") => {
+            "Set it where Parlor is started, then start Parlor again: a reload brings no new variables."
+                .into()
+        }
+        ModelError::Unavailable(Unavailable::KeyMissing(_)) => {
+            format!("Put the key where api_key of [providers.{provider}] points, then parlor reload")
+        }
+        ModelError::Unavailable(Unavailable::KeyRejected(_)) => {
             format!(
-                "Put a valid key where api_key of [providers.{provider}] points, then parlor reload"
+                "Put a valid key where api_key of [providers.{provider}] points, then parlor reload; a new environment variable needs a new start"
             )
         }
         ModelError::Unavailable(Unavailable::KeyWanted(_)) => {

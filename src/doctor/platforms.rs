@@ -140,7 +140,7 @@ fn of_telegram(found: telegram::Found) -> Vec<Finding> {
             return [Some(well), skewed].into_iter().flatten().collect();
         }
         Found::TokenRefused => Finding::bad("telegram.token", "Telegram does not accept the bot token.")
-            .fix("Get a valid one from @BotFather (/token), put it where token of [telegram] points, then parlor reload"),
+            .fix("Get a valid one from @BotFather (/token), put it where token of [telegram] points, then parlor reload; a new environment variable needs a new start"),
         Found::NotReached(why) => Finding::bad("telegram", "Telegram does not answer.")
             .cause(why)
             .fix("Check the network, and api_url and proxy of [telegram]."),
@@ -219,7 +219,7 @@ fn of_discord(found: discord::Found) -> Vec<Finding> {
             return [Some(well), skewed].into_iter().flatten().collect();
         }
         Found::TokenRefused => Finding::bad("discord.token", "Discord does not accept the bot token.")
-            .fix("Reset it on the Bot page of the developer portal, put it where token of [discord] points, then parlor reload"),
+            .fix("Reset it on the Bot page of the developer portal, put it where token of [discord] points, then parlor reload; a new environment variable needs a new start"),
         Found::NotReached(why) => Finding::bad("discord", "Discord does not answer.")
             .cause(why)
             .fix("Check the network, and api_url of [discord]."),

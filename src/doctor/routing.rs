@@ -8,11 +8,12 @@ use crate::access::PLACE_CLOSED;
 use crate::clock::now_ms;
 use crate::config::Config;
 use crate::console::group_of;
-use crate::domain::{AgentId, SessionKey};
+use crate::domain::SessionKey;
 use crate::operations::Operations;
 use crate::operations::diagnosis::Finding;
 use crate::operations::house::{House, Settings};
 use crate::operations::named::Named;
+use crate::operations::opening::Opening;
 use crate::records::inbox;
 use crate::records::sessions;
 use crate::routing::Rank;
@@ -28,8 +29,8 @@ struct Found {
     by_default: Vec<String>,
     /// Closed, and people wrote there.
     ignored: Vec<Named>,
-    /// The agent that a fix may name.
-    agent: AgentId,
+    /// How to open the first closed place.
+    opening: Option<Opening>,
 }
 
 pub(super) async fn check(patient: &Patient<'_>) -> Vec<Finding> {
@@ -85,10 +86,12 @@ async fn look(patient: &Patient<'_>) -> Option<Found> {
                 ignored.push(place);
             }
         }
+        let first = ignored.first();
+        let opening = first.map(|place| Opening::of(&house.config, &house.table, place, &agent));
         Ok(Found {
+            opening,
             ignored: ignored.iter().map(|key| house.names.place(key)).collect(),
             by_default,
-            agent,
         })
     };
     db.read(read).await.ok()
@@ -98,7 +101,7 @@ fn findings(
     Found {
         by_default,
         ignored,
-        agent,
+        opening,
     }: Found,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -111,7 +114,7 @@ fn findings(
         let finding = Finding::note("routing", text);
         findings.push(finding.fix("Give them to agents with /bind NAME there, or in config.toml."));
     }
-    findings.extend(of_ignored(&ignored, &agent));
+    findings.extend(of_ignored(&ignored, opening.as_ref()));
     if findings.is_empty() {
         let text = "Every shared place that was used has a rule.";
         findings.push(Finding::ok("routing", text));
@@ -119,7 +122,7 @@ fn findings(
     findings
 }
 
-fn of_ignored(places: &[Named], agent: &AgentId) -> Option<Finding> {
+fn of_ignored(places: &[Named], opening: Option<&Opening>) -> Option<Finding> {
     let (text, fix) = match places {
         [] => return None,
         [place] => (
@@ -127,7 +130,7 @@ fn of_ignored(places: &[Named], agent: &AgentId) -> Option<Finding> {
                 "Messages in {} were ignored today, because no rule opens it.",
                 place.text()
             ),
-            format!("parlor pin {} {agent}, or /bind {agent} there", place.id),
+            opening.map(Opening::fix).unwrap_or_default(),
         ),
         several => {
             let names: Vec<String> = several.iter().map(Named::text).collect();
@@ -137,7 +140,7 @@ fn of_ignored(places: &[Named], agent: &AgentId) -> Option<Finding> {
                     several.len(),
                     named(&names)
                 ),
-                "parlor sessions list --ignored, then parlor pin PLACE AGENT, or /bind NAME there"
+                "parlor sessions list --ignored, then /bind NAME there, written by an owner; parlor route explain PLACE tells whether parlor pin does it too"
                     .to_owned(),
             )
         }

@@ -5,29 +5,45 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::config::{ENVIRONMENT_FILE, Keeper, KeptSecret, kept_secrets, read_home, sets_variable};
+use crate::config::{
+    ENVIRONMENT_FILE, Fault, Keeper, KeptSecret, Problem, Secrets, kept_secrets, load, read_home,
+    sets_variable,
+};
 use crate::home::Home;
-use crate::operations::diagnosis::{Finding, Remedy, State};
+use crate::operations::diagnosis::{Finding, Remedy};
 
 /// `is_gateway`: the environment belongs to the running gateway.
 pub(super) fn check(home: &Home, is_gateway: bool) -> Vec<Finding> {
     let text = read_home(home.path()).map(|source| source.text);
-    let named = kept_secrets(&text.unwrap_or_default(), home.path());
+    let text = text.unwrap_or_default();
+    let named = kept_secrets(&text, home.path());
     let mut findings: Vec<Finding> = named
         .iter()
         .filter_map(|secret| missing(home.path(), secret, is_gateway))
         .collect();
+    let refused = refused(home.path());
     let files = files(home.path(), &named);
-    let open = files
-        .iter()
-        .filter_map(|path| open_to_others(home.path(), path));
+    let open = files.iter().filter_map(|path| {
+        let refused = refused.iter().find(|refused| refused.is_about(path));
+        let found = refused.map(|refused| refused.found(path));
+        found.or_else(|| open_to_others(home.path(), path))
+    });
     findings.extend(open);
     let used: HashSet<&Path> = named.iter().filter_map(file).collect();
-    let unused = in_folder(home.path());
+    // A file with a mistake names no secrets, but they are needed all the same.
+    let is_readable = text.parse::<toml::Table>().is_ok();
+    let unused = if is_readable {
+        in_folder(home.path())
+    } else {
+        Vec::new()
+    };
     let unused = unused.iter().filter(|path| !used.contains(path.as_path()));
     findings.extend(unused.map(|path| unused_file(path)));
     if findings.is_empty() {
         let text = match named.len() {
+            0 if !is_readable => {
+                "config.toml has a mistake, so its secrets are not looked at.".to_owned()
+            }
             0 => "config.toml names no secrets.".to_owned(),
             1 => "The one secret of config.toml is there.".to_owned(),
             count => format!("All {count} secrets of config.toml are there."),
@@ -98,21 +114,72 @@ fn in_folder(home: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).collect()
 }
 
-/// A closed home folder keeps others out of all its files, until a person opens the folder.
+/// A secret that is there, and that the config does not take from its file.
+struct Refused {
+    label: String,
+    cause: String,
+    help: String,
+}
+
+impl Refused {
+    fn is_about(&self, path: &Path) -> bool {
+        self.label.ends_with(&path.display().to_string())
+    }
+
+    fn found(&self, path: &Path) -> Finding {
+        let text = format!("Parlor does not use the secret in {}.", path.display());
+        let found = Finding::bad("secrets.modes", text).cause(self.cause.as_str());
+        let chmod = self
+            .help
+            .strip_prefix("run `")
+            .and_then(|fix| fix.strip_suffix('`'));
+        match chmod {
+            Some(chmod) => found
+                .fix(format!("{chmod}, then parlor reload"))
+                .remedy(Remedy::CloseToOthers(path.to_owned())),
+            None => found.fix(self.help.as_str()),
+        }
+    }
+}
+
+/// The judgement of the config itself, with the rules of a gateway that starts.
+fn refused(home: &Path) -> Vec<Refused> {
+    let Ok(draft) = load(home, Secrets::Required) else {
+        return Vec::new();
+    };
+    let found = draft.problems.into_iter().chain(draft.warnings);
+    let found = found.filter(|problem| {
+        problem.fault == Fault::MissingSecret || problem.fault == Fault::BadSecret
+    });
+    let is_open = |problem: &Problem| {
+        problem
+            .help
+            .as_deref()
+            .is_some_and(|help| help.starts_with("run `chmod"))
+    };
+    let found = found.filter(is_open);
+    found
+        .map(|problem| Refused {
+            label: problem.label,
+            cause: problem.message,
+            help: problem.help.unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// A closed home folder keeps others out of files that no secret is read from.
 fn open_to_others(home: &Path, path: &Path) -> Option<Finding> {
     let is_open = |path: &Path| {
         let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
         Some(mode).filter(|mode| mode & 0o077 != 0)
     };
     let mode = is_open(path)?;
-    let state = match path.starts_with(home) && is_open(home).is_none() {
-        true => State::Warn,
-        false => State::Bad,
-    };
+    if path.starts_with(home) && is_open(home).is_none() {
+        return None;
+    }
     Some(
-        Finding::new(
+        Finding::bad(
             "secrets.modes",
-            state,
             format!("Other users of this machine may read {}.", path.display()),
         )
         .cause(format!("its mode is {mode:03o}"))

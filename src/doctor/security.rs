@@ -100,12 +100,15 @@ fn has_files(agent: &Agent) -> bool {
 fn readable_by_others(home: &Path) -> Vec<(String, u32)> {
     let secrets = fs::read_dir(home.join("secrets")).into_iter().flatten();
     let secrets = secrets.flatten().map(|entry| entry.path());
-    let looked_at = [home.to_owned(), home.join("secrets")]
-        .into_iter()
-        .chain(secrets);
-    let loose = looked_at.filter_map(|path| {
-        let mode = fs::metadata(&path).ok()?.permissions().mode() & 0o777;
+    let inside = [home.join("secrets")].into_iter().chain(secrets);
+    let loose = |path: &Path| {
+        let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
         (mode & 0o077 != 0).then(|| (path.display().to_string(), mode))
-    });
-    loose.collect()
+    };
+    // A closed home keeps others out of all its files.
+    let Some(own) = loose(home) else {
+        return Vec::new();
+    };
+    let inside = inside.filter_map(|path| loose(&path));
+    std::iter::once(own).chain(inside).collect()
 }

@@ -10,7 +10,7 @@ use crate::clock::now_ms;
 use crate::operations::budgets::{self, Account, Holder};
 use crate::operations::diagnosis::Finding;
 use crate::tenants::health::{self, Health, State};
-use crate::turn::budget::Span;
+use crate::turn::budget::{self, Limit, Span, Verdict};
 
 pub(super) async fn check(patient: &Patient<'_>) -> Vec<Finding> {
     let (Some(db), Some(snapshot)) = (patient.db(), patient.snapshot.as_ref()) else {
@@ -18,10 +18,7 @@ pub(super) async fn check(patient: &Patient<'_>) -> Vec<Finding> {
     };
     let agents = snapshot.registry.all().iter();
     let agents: Vec<health::Patient> = agents
-        .map(|agent| health::Patient {
-            uid: agent.uid,
-            id: agent.id.clone(),
-        })
+        .map(|agent| health::Patient::of(agent, None))
         .collect();
     let (config, table) = (snapshot.config.clone(), snapshot.table.clone());
     let read = move |connection: &Connection| {
@@ -62,6 +59,11 @@ fn used_up(limit: &Account) -> Option<Finding> {
         Span::Month => "this month",
     };
     let text = format!("{who} has used up its limit of {when}, and answers nobody.");
-    let fix = format!("Wait, or raise it: parlor allow {word} AMOUNT {when}.");
+    // A limit of tokens is raised in tokens.
+    let unit = match budget::verdict(limit.span, &limit.caps, limit.spent) {
+        Verdict::Over(Limit::Tokens(_)) => "tokens ",
+        _ => "",
+    };
+    let fix = format!("Wait, or raise it: parlor allow {word} AMOUNT {unit}{when}.");
     Some(Finding::note("agents.budget", text).fix(fix))
 }

@@ -126,6 +126,37 @@ impl SessionKey {
         }
     }
 
+    /// Whether this is a group or a channel as a whole, without topic, thread or member.
+    pub fn is_plain_group(&self) -> bool {
+        matches!(
+            self,
+            Self::TelegramGroup { member: None, .. } | Self::DiscordChannel { member: None, .. }
+        )
+    }
+
+    /// The conversation of a single person in this group. None where there is no such thing.
+    pub fn of_member(&self, person: &PersonId) -> Option<SessionKey> {
+        match (self, person) {
+            (Self::TelegramGroup { chat, member: None }, PersonId::Telegram(user)) => {
+                Some(Self::TelegramGroup {
+                    chat: *chat,
+                    member: Some(*user),
+                })
+            }
+            (
+                Self::DiscordChannel {
+                    channel,
+                    member: None,
+                },
+                PersonId::Discord(user),
+            ) => Some(Self::DiscordChannel {
+                channel: *channel,
+                member: Some(*user),
+            }),
+            _ => None,
+        }
+    }
+
     /// Whether this place equals `whole`, or is a part of `whole`: a member's conversation, a topic
     /// or a thread.
     pub fn is_in(&self, whole: &SessionKey) -> bool {

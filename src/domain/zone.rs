@@ -17,6 +17,26 @@ impl Zone {
         Some(Zone { named: Some(zone) })
     }
 
+    /// The name of a zone that was surely meant, also without its continent.
+    pub fn meant(name: &str) -> Option<String> {
+        const SURE: f64 = 0.9;
+        let written = name.trim().replace(' ', "_").to_lowercase();
+        let zones = jiff::tz::db().available();
+        let likeness = |zone: &str| {
+            let zone = zone.to_lowercase();
+            let city = zone.rsplit('/').next().unwrap_or_default();
+            let of_city = match written.contains('/') {
+                true => 0.0,
+                false => strsim::jaro_winkler(&written, city),
+            };
+            of_city.max(strsim::jaro_winkler(&written, &zone))
+        };
+        let scored = zones.map(|zone| (likeness(zone.as_str()), zone));
+        let sure = scored.filter(|(score, _)| *score >= SURE);
+        let best = sure.max_by(|a, b| a.0.total_cmp(&b.0));
+        best.map(|(_, zone)| zone.as_str().to_owned())
+    }
+
     /// The name, if the zone has a name of its own.
     pub fn name(&self) -> Option<&str> {
         self.named.as_ref()?.iana_name()

@@ -15,8 +15,8 @@ use crate::channels::outgoing;
 use crate::clock::now_ms;
 use crate::delivery::{outbox, preview_messages};
 use crate::records::{
-    audit, decisions, guest_notices, http_keys, inbox, jobs, journal, ledger, mini_app_entries,
-    subagents, summaries, transcript, turn_log, turn_notes,
+    approvals, audit, decisions, guest_notices, http_keys, inbox, jobs, journal, ledger,
+    mini_app_entries, subagents, summaries, transcript, turn_log, turn_notes,
 };
 use crate::routing::places;
 use crate::storage::{Db, Durability, StoreError};
@@ -38,7 +38,7 @@ const LONGEST_AWAY_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 type Forget = fn(&Transaction<'_>, i64, u32) -> rusqlite::Result<usize>;
 
 /// Tables to clean, with the function for each.
-const CHORES: [(&str, Forget); 18] = [
+const CHORES: [(&str, Forget); 19] = [
     ("inbox", inbox::forget_old),
     ("outbox", outbox::forget_old),
     ("preview_messages", preview_messages::forget_old),
@@ -55,6 +55,7 @@ const CHORES: [(&str, Forget); 18] = [
         ledger::forget_old,
     ),
     ("subagents", subagents::forget_old),
+    ("approvals", approvals::forget_old),
     ("jobs, job_runs", jobs::forget_old),
     ("messages", transcript::forget_old),
     ("places", places::forget_old),

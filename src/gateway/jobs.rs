@@ -86,13 +86,14 @@ async fn work(
         if due.is_empty() {
             return Ok(());
         }
-        let mut queued = Vec::new();
-        let taken = take_all(state, &due, &mut queued).await;
+        let mut harvest = Harvest::default();
+        let taken = take_all(state, &due, &mut harvest).await;
         // After the last slot is on disk: turns that run would slow down the slots behind them.
-        for accepted in queued {
+        for accepted in harvest.queued {
             state.services.sessions.queue_job(accepted);
         }
         agenda.is_short |= taken?;
+        agenda.put_back(&harvest.kept, now_ms());
         if agenda.is_short {
             // Paused jobs leave the agenda.
             *agenda = Agenda::read(state).await?;
@@ -175,6 +176,18 @@ impl Agenda {
         now < before - MOST_DRIFT_MS
     }
 
+    /// Slots that wait for the end of a pause are looked at again.
+    fn put_back(&mut self, kept: &[(i64, i64)], now: i64) {
+        let again = now.saturating_add(LONGEST_SLEEP.as_millis().try_into().unwrap_or(i64::MAX));
+        for (id, slot) in kept {
+            let mut jobs = self.jobs.iter();
+            if let Some(index) = jobs.position(|job| job.row.id == *id) {
+                self.jobs[index].row.handled = slot - 1;
+                self.next.push(Reverse((again, index)));
+            }
+        }
+    }
+
     /// Takes the due slots off the agenda.
     fn due(&mut self, now: i64) -> Vec<(Job, crate::jobs::Slot)> {
         let mut due = Vec::new();
@@ -198,11 +211,11 @@ impl Agenda {
 async fn take_all(
     state: &Arc<GatewayState>,
     due: &[(Job, crate::jobs::Slot)],
-    queued: &mut Vec<Accepted>,
+    harvest: &mut Harvest,
 ) -> Result<bool, StoreError> {
     let mut is_paused = false;
     for portion in due.chunks(PORTION) {
-        is_paused |= take_portion(state, portion, queued).await?;
+        is_paused |= take_portion(state, portion, harvest).await?;
     }
     Ok(is_paused)
 }
@@ -211,15 +224,15 @@ async fn take_all(
 async fn take_portion(
     state: &Arc<GatewayState>,
     due: &[(Job, crate::jobs::Slot)],
-    queued: &mut Vec<Accepted>,
+    harvest: &mut Harvest,
 ) -> Result<bool, StoreError> {
-    let together = take(state, due, queued).await;
+    let together = take(state, due, harvest).await;
     if !together.as_ref().is_err_and(StoreError::is_permanent) {
         return together;
     }
     let mut is_paused = false;
     for one in due {
-        match take(state, std::slice::from_ref(one), queued).await {
+        match take(state, std::slice::from_ref(one), harvest).await {
             Ok(paused) => is_paused |= paused,
             Err(error) if error.is_permanent() => {
                 let (agent, job) = (&one.0.agent.id, &one.0.row.name);
@@ -231,11 +244,11 @@ async fn take_portion(
     Ok(is_paused)
 }
 
-/// Takes slots. Their turns are added to `queued`. True if a job is paused now.
+/// Takes slots. They are added to `harvest`. True if a job is paused now.
 async fn take(
     state: &Arc<GatewayState>,
     due: &[(Job, crate::jobs::Slot)],
-    queued: &mut Vec<Accepted>,
+    harvest: &mut Harvest,
 ) -> Result<bool, StoreError> {
     let orders = Arc::new(state.operations.orders(due).await?);
     let (delivery, shared) = (state.delivery.clone(), orders.clone());
@@ -250,14 +263,23 @@ async fn take(
     let taken = state.services.db.write(write).await?;
     let is_paused = !taken.told.is_empty() || taken.has_paused;
     state.delivery.submit_drafted(&taken.told);
-    queued.extend(taken.queued);
+    harvest.queued.extend(taken.harvest.queued);
+    harvest.kept.extend(taken.harvest.kept);
     Ok(is_paused)
+}
+
+/// Slots that are not over when they are taken.
+#[derive(Default)]
+struct Harvest {
+    queued: Vec<Accepted>,
+    /// The jobs and the slots that wait for the end of a pause.
+    kept: Vec<(i64, i64)>,
 }
 
 /// The result of taking slots.
 #[derive(Default)]
 struct Claimed {
-    queued: Vec<Accepted>,
+    harvest: Harvest,
     told: Vec<Draft>,
     has_paused: bool,
 }
@@ -275,10 +297,14 @@ impl Claimed {
         match taken {
             Taken::Queued(accepted) => {
                 tracing::info!(agent.id = %agent, %job, inbox.id = accepted.id, "the job {job} is due");
-                self.queued.push(*accepted);
+                self.harvest.queued.push(*accepted);
             }
             Taken::Skipped(why) => {
                 tracing::info!(agent.id = %agent, %job, "the job {job} was skipped: {why}");
+            }
+            Taken::Kept(why) => {
+                tracing::info!(agent.id = %agent, %job, "the job {job} waits: {why}");
+                self.harvest.kept.push((order.job.row.id, order.slot.at));
             }
             Taken::Paused(why) => {
                 tracing::warn!(agent.id = %agent, %job, "the job {job} is paused: {why}");

@@ -1,5 +1,6 @@
 //! Starts, supervises and drains the gateway. Read `inbound` to follow a message.
 
+mod approvals;
 mod at_the_terminal;
 mod barred;
 mod cleaning;
@@ -439,6 +440,7 @@ impl Gateway {
             ));
         }
         tasks.spawn(pin_ends::watch(state.clone()));
+        tasks.spawn(approvals::watch(state.clone()));
         let platforms = Platforms::new(
             makings,
             intake,

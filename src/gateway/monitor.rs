@@ -136,6 +136,7 @@ impl Monitor {
             turns: load.turns,
             waiting: load.waiting,
             oldest: load.oldest,
+            approvals: services.sessions.approvals().open(),
             outbox: outbox.ok().and_then(Result::ok),
             platforms: self.state.delivery.health(),
             store_answers,

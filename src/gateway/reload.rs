@@ -82,9 +82,9 @@ impl Unchanged {
     }
 
     /// The word to the owners about `told`.
-    fn for_owners(&self, count: usize, told: &str) -> String {
+    fn for_owners(&self, count: usize, told: &str, found: Found) -> String {
         match self {
-            Unchanged::Config(ConfigError::Problems(_)) => unchanged(count, told),
+            Unchanged::Config(ConfigError::Problems(_)) => unchanged(count, told, found),
             Unchanged::Config(ConfigError::Load(_)) | Unchanged::Store(_) => {
                 format!("The running config stays as it was. {told}")
             }
@@ -93,6 +93,15 @@ impl Unchanged {
             }
         }
     }
+}
+
+/// What brought a problem to light.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// The file has another text than the one that counts.
+    OnSave,
+    /// The same text does not count any more, such as after a change of a secret's file.
+    OnReload,
 }
 
 const FILE_GONE: &str =
@@ -173,7 +182,11 @@ impl Reloader {
                 let (refused, (count, problem)) = (&problem, problem.told());
                 tracing::error!(cause, "the running config stays as it was:\n{problem}");
                 if current.problem.as_ref() != Some(&problem) {
-                    let told = refused.for_owners(count, &problem);
+                    let found = match text == current.text {
+                        true => Found::OnReload,
+                        false => Found::OnSave,
+                    };
+                    let told = refused.for_owners(count, &problem, found);
                     self.tell_owners(&told).await;
                 }
                 self.state.pulse.config_problem(&problem);
@@ -284,7 +297,7 @@ impl Reloader {
 }
 
 /// The first problems are enough for a chat, each one whole.
-fn unchanged(count: usize, problem: &str) -> String {
+fn unchanged(count: usize, problem: &str, found: Found) -> String {
     let (problem, hint) = match problem.strip_suffix(NO_NEW_VARIABLES) {
         Some(problem) => (problem, format!("\n{NO_NEW_VARIABLES}")),
         None => (problem, String::new()),
@@ -294,8 +307,15 @@ fn unchanged(count: usize, problem: &str) -> String {
         1 => "a problem".to_owned(),
         count => format!("{count} problems"),
     };
+    let (what, then) = match found {
+        Found::OnSave => (format!("config.toml was saved with {problems}"), ""),
+        Found::OnReload => (
+            format!("A reload found {problems}"),
+            " Once that is put right, /reload reads it again.",
+        ),
+    };
     format!(
-        "config.toml was saved with {problems}, so the running config stays as it was. `parlor config check` shows the whole report, which begins:\n```\n{}\n```{hint}",
+        "{what}, so the running config stays as it was.{then} `parlor config check` shows the whole report, which begins:\n```\n{}\n```{hint}",
         shown.trim_end()
     )
 }
@@ -318,7 +338,20 @@ fn first_problems(report: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::first_problems;
+    use super::{Found, first_problems, unchanged};
+
+    #[test]
+    fn a_problem_of_a_reload_is_not_told_as_one_of_a_save() {
+        let problem = "error: the file secrets/key is open to other users of this machine";
+        let saved = unchanged(1, problem, Found::OnSave);
+        assert!(
+            saved.starts_with("config.toml was saved with a problem, so"),
+            "{saved}"
+        );
+        let found = unchanged(1, problem, Found::OnReload);
+        assert!(found.starts_with("A reload found a problem, so"), "{found}");
+        assert!(found.contains("/reload reads it again"), "{found}");
+    }
 
     #[test]
     fn problems_are_shown_whole() {

@@ -138,6 +138,9 @@ async fn spread(state: &GatewayState, inbound: &Inbound, effect: &Effect) {
         state.steered(steering, agent, inbound);
     }
     sessions.halt(&inbound.origin, &effect.called_off());
+    if effect.takes_questions_back() {
+        sessions.approvals().look_again();
+    }
     if effect.changes_model() {
         sessions.model_changed(place);
     }

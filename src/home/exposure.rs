@@ -239,7 +239,7 @@ impl House<'_> {
                     tools.join(", ")
                 ),
                 fix: format!(
-                    "Write `after_untrusted = \"refuse\"` under {}.",
+                    "Write `after_untrusted = \"ask\"` or `\"refuse\"` under {}.",
                     listed(&agents, |id| format!("[agents.{id}]"))
                 ),
             }
@@ -254,6 +254,7 @@ impl House<'_> {
             *risk == Risk::Reach
                 && *tool != tools::FILE_SEND
                 && policy::for_agent(&policy, tool, *risk).is_ok()
+                && policy::asks(&policy, tool).is_none()
         });
         reaching.map(|(tool, _)| *tool).collect()
     }

@@ -33,7 +33,7 @@ impl Cron {
             )));
         }
         let cron = Cron(words.join(" ").into());
-        let compiled = compile(&cron.0).map_err(|error| InvalidCron::Form(reason(&error)))?;
+        let compiled = compile(&cron.0).map_err(|_| InvalidCron::Form(reason(&words)))?;
         if is_word || has_plain_day(words[2]) {
             return Ok(cron);
         }
@@ -89,15 +89,40 @@ fn compile(text: &str) -> Result<croner::Cron, CronError> {
     builder.build().parse(text)
 }
 
-fn reason(error: &CronError) -> String {
-    let text = error.to_string();
-    let known = [
-        "Invalid pattern: ",
-        "Component error: ",
-        "Pattern contains illegal characters: ",
-    ];
-    let plain = known.iter().find_map(|start| text.strip_prefix(start));
-    plain.unwrap_or(&text).trim_end_matches('.').to_owned()
+/// The fields of an expression: name, values, examples.
+const FIELDS: [(&str, &str, &str); 5] = [
+    ("minute", "0 to 59", "`0`, `0,30` or `*/15`"),
+    ("hour", "0 to 23", "`9`, `8-17` or `*/2`"),
+    (
+        "day of the month",
+        "1 to 31, or L for the last",
+        "`1`, `1,15` or `L`",
+    ),
+    ("month", "1 to 12, or JAN to DEC", "`6`, `1-3` or `JAN`"),
+    (
+        "weekday",
+        "0 to 7 (0 and 7 are Sunday), or SUN to SAT",
+        "`1-5` or `MON`",
+    ),
+];
+
+/// The field that is wrong by itself, with its values and an example.
+fn reason(words: &[&str]) -> String {
+    let [_, _, _, _, _] = words else {
+        return "the words are @hourly, @daily, @weekly, @monthly and @yearly".to_owned();
+    };
+    let alone = |at: usize| {
+        let mut fields = ["*"; 5];
+        fields[at] = words[at];
+        compile(&fields.join(" "))
+    };
+    match (0..FIELDS.len()).find(|at| alone(*at).is_err()) {
+        Some(at) => {
+            let (name, values, examples) = FIELDS[at];
+            format!("`{}` is no {name}: {values}, such as {examples}", words[at])
+        }
+        None => "its fields do not fit together".to_owned(),
+    }
 }
 
 /// The next run after `after`. croner 4.0.2 gives the end of a spring gap as a run even when

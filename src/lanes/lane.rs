@@ -70,6 +70,10 @@ pub(super) struct RunningTurn {
     /// Cancelled to stop the turn.
     pub(super) halt: CancellationToken,
     worker: Worker,
+    /// Parked until people have decided about a call.
+    pub(super) waits_for_people: bool,
+    /// Held from the answer of people, or from a stop, until the turn goes on.
+    pub(super) answered: Option<TaskTrackerToken>,
 }
 
 impl RunningTurn {
@@ -79,6 +83,8 @@ impl RunningTurn {
             withdrawn: Vec::new(),
             halt,
             worker,
+            waits_for_people: false,
+            answered: None,
         }
     }
 
@@ -144,7 +150,7 @@ impl Lane {
         let news = LaneNews {
             // Messages for a paused agent are no reason to leave off.
             should_yield: self.held.is_none()
-                && self.parked.len() < MOST_PARKED
+                && self.parked_for_others() < MOST_PARKED
                 && self
                     .waiting
                     .iter()
@@ -152,6 +158,22 @@ impl Lane {
         };
         self.news
             .send_if_modified(|known| std::mem::replace(known, news) != news);
+    }
+
+    /// Has the turns of these rows that wait for people counted as work again.
+    pub(super) fn count_again(&mut self, ids: &[i64], token: impl Fn() -> TaskTrackerToken) {
+        let turns = self.parked.iter_mut().filter(|turn| {
+            turn.waits_for_people && turn.item.ids.iter().any(|id| ids.contains(id))
+        });
+        turns.for_each(|turn| {
+            turn.answered.get_or_insert_with(&token);
+        });
+    }
+
+    /// Turns that wait for people have a bound of their own.
+    fn parked_for_others(&self) -> usize {
+        let parked = self.parked.iter();
+        parked.filter(|turn| !turn.waits_for_people).count()
     }
 
     /// Called at every change of the queue.

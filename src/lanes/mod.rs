@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::agents::{Agent, Chosen, Memories};
-use crate::answering::{self, Answering, GivingUp, PausedAgents, ProviderNews};
+use crate::answering::{self, Answering, Approvals, GivingUp, PausedAgents, ProviderNews};
 use crate::delivery::Delivery;
 use crate::domain::{Addressed, AgentUid, Inbound, Origin, PersonId, Role, SessionKey};
 use crate::home::{Snapshot, Snapshots};
@@ -168,6 +168,7 @@ impl Sessions {
             tools,
             memories,
             subagents: subagents.clone(),
+            work: work.clone(),
             bootstrapped: Arc::new(bootstrapped),
             pauses: PausedAgents::default(),
             alarm: alarm.clone(),
@@ -358,6 +359,17 @@ impl Sessions {
     /// Queues the turn of a job whose rows are written.
     pub(crate) fn queue_job(&self, accepted: Accepted) {
         self.subagents.queue_job(accepted);
+    }
+
+    pub(crate) fn approvals(&self) -> &Approvals {
+        self.answering.approvals()
+    }
+
+    /// Call after the commit of answers to the questions of these turns.
+    pub(crate) fn approvals_answered(&self, turns: &[i64]) {
+        let approvals = self.answering.approvals();
+        turns.iter().for_each(|turn| approvals.answered(*turn));
+        self.lanes.answered(turns);
     }
 
     /// Closes messages that the store cannot carry through.

@@ -121,6 +121,16 @@ impl Lanes {
         self.answering.pauses().look_again();
     }
 
+    /// Has lanes look again whose parked turns wait for people. These turns can go on.
+    pub(super) fn answered(&self, turns: &[i64]) {
+        for mut lane in self.lanes.iter_mut() {
+            if lane.parked.iter().any(|turn| turn.waits_for_people) {
+                lane.count_again(turns, || self.work.token());
+                lane.tell();
+            }
+        }
+    }
+
     /// Carries out requests from the `Submit` handles of turns.
     pub(super) async fn take_requests(
         self: Arc<Self>,
@@ -234,6 +244,7 @@ impl Lanes {
             return;
         };
         let gone = lane.let_go(|waiting| ids.contains(&waiting.accepted.id));
+        lane.count_again(ids, || self.work.token());
         let under_way = lane.current.iter().chain(&lane.parked);
         under_way
             .filter(|turn| turn.item.ids.iter().any(|id| ids.contains(id)))

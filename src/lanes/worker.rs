@@ -29,8 +29,8 @@ enum Job {
     /// Keeps a message without an answer.
     Keep(Box<Accepted>, Purpose, Vec<TaskTrackerToken>),
     Answer(Box<Due>, Vec<TaskTrackerToken>, Option<PersonTurn>),
-    /// Resumes the turn parked last.
-    Resume(Option<PersonTurn>),
+    /// Resumes a parked turn: its position, and the guard of the answer that it waited for.
+    Resume(usize, Option<TaskTrackerToken>, Option<PersonTurn>),
 }
 
 /// The end of a step.
@@ -85,15 +85,16 @@ impl Lanes {
                 due.aside = parked.iter().map(|parked| parked.turn.aside()).collect();
                 (self.answering.begin(*due).await, guards)
             }
-            Job::Resume(_persons) => {
+            Job::Resume(position, answered, _persons) => {
                 let Parked {
                     turn,
-                    guards,
+                    mut guards,
                     meanwhile,
-                } = match parked.pop() {
-                    Some(parked) => parked,
-                    None => return Done::LeftBehind,
-                };
+                } = parked.remove(position);
+                if guards.is_empty() {
+                    guards.push(self.work.token());
+                }
+                drop(answered);
                 (self.answering.resume(*turn, &meanwhile).await, guards)
             }
         };
@@ -106,12 +107,17 @@ impl Lanes {
                 Done::Over(guards)
             }
             Ended::Parked(turn) => {
+                // Neither the end of the process nor a settled gateway waits for people.
+                let (kept, let_go) = match turn.waits_for_people() {
+                    true => (Vec::new(), guards),
+                    false => (guards, Vec::new()),
+                };
                 parked.push(Parked {
                     turn,
-                    guards,
+                    guards: kept,
                     meanwhile: Vec::new(),
                 });
-                Done::Over(Vec::new())
+                Done::Over(let_go)
             }
             Ended::Paused(due) => Done::Paused(due),
             // `Answering` begins such a turn again by itself.
@@ -150,8 +156,11 @@ impl Lanes {
         };
         let current = lane.current.take();
         lane.parked.truncate(parked.len());
-        if lane.parked.len() < parked.len() {
-            lane.parked.extend(current);
+        if let Some(last) = parked.last().filter(|_| lane.parked.len() < parked.len()) {
+            lane.parked.extend(current.map(|mut turn| {
+                turn.waits_for_people = last.turn.waits_for_people();
+                turn
+            }));
         }
         lane.tell();
     }
@@ -213,27 +222,28 @@ impl Lanes {
         }
         if let Some(held) = &lane.held {
             // A parked turn was begun before the pause, or is another agent's.
-            if let Some(last) = parked.last()
-                && let Ok(persons) = self.room_to_resume(last)
+            if let Some((position, next)) = next_parked(parked)
+                && let Ok(persons) = self.room_to_resume(next)
             {
-                lane.current = lane.parked.pop();
-                return Some(Ok(Job::Resume(persons)));
+                return Some(Ok(resume(lane, position, persons)));
             }
             let held = NotYet::Held(held.news.clone());
             return Some(Err((held, lane.changes())));
         }
         let persons = self.bring_forward(lane);
         // A resumed turn gets a round before it is parked again, however much people write.
-        let is_its_turn = parked
-            .last()
-            .is_some_and(|parked| !parked.meanwhile.is_empty() || parked.turn.is_halted());
-        if let Some(last) = parked.last()
+        let next = next_parked(parked);
+        let is_its_turn = next.is_some_and(|(_, parked)| {
+            let turn = &parked.turn;
+            !parked.meanwhile.is_empty() || turn.is_halted() || turn.waits_for_people()
+        });
+        if let Some((position, next)) = next
             && (is_its_turn || persons.is_err())
-            && let Ok(persons) = self.room_to_resume(last)
+            && let Ok(persons) = self.room_to_resume(next)
         {
-            lane.current = lane.parked.pop();
+            let job = resume(lane, position, persons);
             lane.tell();
-            return Some(Ok(Job::Resume(persons)));
+            return Some(Ok(job));
         }
         let not_yet = |not_yet, lane: &Lane| Some(Err((not_yet, lane.changes())));
         let Ok(persons) = persons else {
@@ -299,6 +309,19 @@ impl Lanes {
             _ => Ok(None),
         }
     }
+}
+
+/// The turn parked last, among those that can go on.
+fn next_parked(parked: &[Parked]) -> Option<(usize, &Parked)> {
+    let mut parked = parked.iter().enumerate();
+    parked.rfind(|(_, parked)| parked.turn.can_go_on())
+}
+
+fn resume(lane: &mut Lane, position: usize, persons: Option<PersonTurn>) -> Job {
+    let mut turn = lane.parked.remove(position);
+    let answered = turn.answered.take();
+    lane.current = Some(turn);
+    Job::Resume(position, answered, persons)
 }
 
 /// The person has as many turns as a person may have.

@@ -28,6 +28,8 @@ pub(crate) struct Gauges {
     pub(crate) waiting: usize,
     /// The age of the oldest of them.
     pub(crate) oldest: Duration,
+    /// Calls of tools that wait for a person's yes or no.
+    pub(crate) approvals: u64,
     /// Rows of the outbox by state. None where the store did not say in time.
     pub(crate) outbox: Option<BTreeMap<String, u64>>,
     /// Whether the newest call worked, by platform.
@@ -172,6 +174,7 @@ impl Numbers {
             turns,
             waiting,
             oldest,
+            approvals,
             outbox,
             platforms,
             store_answers,
@@ -196,6 +199,11 @@ impl Numbers {
             "queue_age_seconds",
             "Age of the oldest message that waits for its turn",
             oldest.as_secs_f64(),
+        )?;
+        page.gauge(
+            "approvals_open",
+            "Calls of tools that wait for a person's yes or no",
+            float(usize::try_from(*approvals).unwrap_or(usize::MAX)),
         )?;
         let rows = outbox.iter().flatten().map(|(state, rows)| {
             (

@@ -86,6 +86,23 @@ pub enum Unavailable {
     NoProvider,
 }
 
+impl Unavailable {
+    /// The file of a key that is refused because other users can get at it, as config.toml names it.
+    pub(crate) fn open_file(&self) -> Option<&str> {
+        let Unavailable::KeyMissing(why) = self else {
+            return None;
+        };
+        let named = why.strip_prefix("the file ")?;
+        let ends = [
+            " is open to other users of this machine",
+            " can be changed by every user of this machine",
+        ];
+        ends.iter()
+            .find_map(|end| named.split_once(end))
+            .map(|(name, _)| name)
+    }
+}
+
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -158,6 +158,19 @@ impl Models {
         .map(str::to_owned)
     }
 
+    /// Whether people can choose another model than this one, as `/models` lists them.
+    pub fn offers_another(&self, model: &ModelRef) -> bool {
+        let is_other = |provider: &str, name: &String| match model {
+            ModelRef::Of {
+                provider: own,
+                model,
+            } => own != provider || model != name,
+            ModelRef::Demo => true,
+        };
+        let mut known = self.known.iter();
+        known.any(|(name, provider)| provider.models.iter().any(|model| is_other(name, model)))
+    }
+
     /// Providers whose key cannot be read, with the reason.
     pub fn missing_keys(&self) -> impl Iterator<Item = (&str, &str)> {
         self.known

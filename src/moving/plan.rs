@@ -133,6 +133,7 @@ fn has_limits(agent: &FoundAgent) -> bool {
     table.max_risk.is_some()
         || table.tools.allow.is_some()
         || table.tools.deny.is_some()
+        || table.tools.ask.is_some()
         || table.memory.is_some()
         || table.skills.as_ref().is_some_and(has_list)
 }

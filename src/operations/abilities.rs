@@ -24,7 +24,7 @@ use crate::records::transcript;
 use crate::records::view::View;
 use crate::storage::{Db, StoreError};
 use crate::tools::Withheld;
-use crate::tools::policy::Refusal;
+use crate::tools::policy::{Asks, Refusal};
 use crate::turn::budget::{Span, Spent};
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -51,6 +51,8 @@ pub(crate) struct ToolRight {
     pub(crate) risk: &'static str,
     /// The rule that takes the tool away; absent: the model is offered it.
     pub(crate) refused: Option<String>,
+    /// The rule by which each call needs an approval.
+    pub(crate) asks: Option<String>,
     pub(crate) because: Option<Cause>,
     /// The position of the rule in the order of checks.
     #[serde(skip)]
@@ -205,14 +207,17 @@ fn tools(
     let all = toolbox(&Memories::new(db.clone()), db, Arc::new(move || switch));
     let view = all.view(agent, role);
     let right = |(tool, risk, withheld): (&str, crate::tools::Risk, Option<Withheld>)| {
-        let because = withheld
-            .as_ref()
-            .and_then(|withheld| deciding(agent, tool, withheld));
+        let asks = view.asks(tool).filter(|_| withheld.is_none());
+        let because = match &withheld {
+            Some(withheld) => deciding(agent, tool, withheld),
+            None => asks.as_ref().and_then(|rule| asking(agent, rule)),
+        };
         ToolRight {
             tool: tool.to_owned(),
             risk: risk.as_str(),
             order: withheld.as_ref().map_or(0, order),
             because: because.and_then(|setting| cause(settings, &setting)),
+            asks: asks.map(|rule| rule.to_string()),
             refused: withheld.map(|withheld| match withheld {
                 Withheld::NoUse(reason) => reason.to_owned(),
                 Withheld::Refused(refusal) => refusal.to_string(),
@@ -246,6 +251,15 @@ fn deciding(agent: &Agent, tool: &str, withheld: &Withheld) -> Option<String> {
             | Refusal::Task
             | Refusal::Untrusted { .. } => return None,
         },
+    })
+}
+
+/// The setting behind a rule that asks.
+fn asking(agent: &Agent, rule: &Asks) -> Option<String> {
+    Some(match rule {
+        Asks::Profile { profile } => format!("risk_profiles.{profile}.ask"),
+        Asks::Agent => format!("agents.{}.tools.ask", agent.id),
+        Asks::Parent(_) | Asks::Untrusted { .. } => return None,
     })
 }
 

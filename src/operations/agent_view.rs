@@ -141,6 +141,8 @@ pub(crate) struct ToolInfo {
     pub(crate) asked_by: Vec<String>,
     /// The rule that refuses it to everybody.
     pub(crate) refused: Option<String>,
+    /// The rule by which each call needs an approval.
+    pub(crate) asks: Option<String>,
     /// The rule that refuses it for people of a role.
     pub(crate) withheld: Vec<RoleRefused>,
 }
@@ -446,11 +448,13 @@ fn tool_info(agent: &Agent, name: &str, risk: Risk) -> ToolInfo {
     });
     let withheld = withheld.collect();
     let refused = policy::for_agent(&agent.tools, name, risk).err();
+    let asks = policy::asks(&agent.tools, name).filter(|_| refused.is_none());
     ToolInfo {
         tool: name.to_owned(),
         risk: risk.as_str().to_owned(),
         asked_by: roles.map(|role| role.as_str().to_owned()).collect(),
         refused: refused.map(|refusal| refusal.to_string()),
+        asks: asks.map(|rule| rule.to_string()),
         withheld,
     }
 }

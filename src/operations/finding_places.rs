@@ -110,9 +110,21 @@ pub(crate) fn meant(
     let known: Vec<Known> = keys
         .into_iter()
         .filter_map(|key| {
-            let name = names.place(&key).name?;
+            let place = names.place(&key);
+            // A member without a name is shown by the group's alone, which means the group.
+            let group = key.whole_group().filter(|group| *group != key);
+            let group = group.map(|group| names.place(&group));
+            let of_group = group.as_ref().and_then(Named::words);
+            let shown = place.words().filter(|words| of_group != Some(words));
+            let shown = shown.map(str::to_owned);
+            let name = place.name.or_else(|| shown.clone())?;
             let path = names.path(&key);
-            Some(Known { key, name, path })
+            Some(Known {
+                key,
+                name,
+                path,
+                shown,
+            })
         })
         .collect();
     Ok(called(word, &known))
@@ -130,11 +142,18 @@ struct Known {
     name: String,
     /// `Family/Garden`.
     path: Option<String>,
+    /// As lists show it: `Alice's private chat`.
+    shown: Option<String>,
 }
 
 impl Known {
     fn is_called(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
-        let own = [Some(self.name.as_str()), self.path.as_deref(), self.last()];
+        let own = [
+            Some(self.name.as_str()),
+            self.path.as_deref(),
+            self.shown.as_deref(),
+            self.last(),
+        ];
         own.into_iter().flatten().any(is_wanted)
     }
 
@@ -215,6 +234,7 @@ mod tests {
             key: key.parse().unwrap(),
             name: name.to_owned(),
             path: path.map(str::to_owned),
+            shown: (key == "discord:channel:5").then(|| "Ann's private chat".to_owned()),
         });
         let check = |word, expected: &str| {
             let told = called(word, &known)
@@ -226,6 +246,7 @@ mod tests {
         check("roses ", "telegram:topic:-100:7");
         check("garden/plants", "discord:channel:5");
         check("plants", "discord:channel:5");
+        check("ann's private chat", "discord:channel:5");
         check("Release", "telegram:topic:-100:8");
         check("release", "discord:thread:5:6");
         check(

@@ -9,6 +9,7 @@ use super::house::House;
 use super::named::{Moment, Named};
 use super::{Operations, Refusal};
 use crate::domain::SessionKey;
+use crate::records::approvals::{self, Approval};
 use crate::records::{audit, transcript, turn_log};
 
 /// Rows of each kind in one look.
@@ -20,11 +21,18 @@ pub(crate) struct Position {
     message: i64,
     turn: i64,
     change: i64,
+    approval: i64,
 }
 
 impl std::fmt::Display for Position {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}-{}-{}", self.message, self.turn, self.change)
+        let Position {
+            message,
+            turn,
+            change,
+            approval,
+        } = self;
+        write!(f, "{message}-{turn}-{change}-{approval}")
     }
 }
 
@@ -39,6 +47,8 @@ impl std::str::FromStr for Position {
             message: parts.next().flatten().ok_or(())?,
             turn: parts.next().flatten().ok_or(())?,
             change: parts.next().flatten().ok_or(())?,
+            // An id of an earlier version has no fourth number.
+            approval: parts.next().map_or(Ok(0), |part| part.ok_or(()))?,
         };
         parts.next().map_or(Ok(position), |_| Err(()))
     }
@@ -50,7 +60,7 @@ pub(crate) struct Happening {
     /// The position behind it.
     #[serde(skip)]
     pub(crate) position: Position,
-    /// message, turn or change.
+    /// message, turn, change or approval.
     #[serde(skip)]
     pub(crate) kind: &'static str,
     pub(crate) at: Moment,
@@ -66,6 +76,7 @@ pub(crate) async fn now(operations: &Operations) -> Result<Position, Refusal> {
             message: transcript::newest_id(connection)?,
             turn: turn_log::newest_id(connection)?,
             change: audit::newest_id(connection)?,
+            approval: approvals::newest_id(connection)?,
         })
     };
     Ok(operations.db.read(read).await?)
@@ -138,9 +149,30 @@ pub(crate) async fn since(
                 }),
             });
         }
+        for row in approvals::after(connection, position.approval, PORTION)? {
+            position.approval = row.id;
+            all.push(asked(&house, position, &row));
+        }
         Ok(all)
     };
     Ok(operations.db.read(read).await?)
+}
+
+/// People were asked about a call.
+fn asked(house: &House, position: Position, row: &Approval) -> Happening {
+    let agent = house.agent_of(row.wanted.agent);
+    Happening {
+        position,
+        kind: "approval",
+        at: Moment(row.wanted.asked_at),
+        place: Some(house.names.place(&row.wanted.place)),
+        facts: json!({
+            "id": row.id,
+            "agent": agent.map(|id| house.agent(id)),
+            "tool": row.wanted.tool,
+            "turn": row.wanted.call.inbox_id,
+        }),
+    }
 }
 
 fn place(house: &House, key: &str) -> Named {
@@ -158,10 +190,25 @@ mod tests {
             message: 12,
             turn: 0,
             change: 345,
+            approval: 6,
         };
-        assert_eq!(position.to_string(), "12-0-345");
-        assert_eq!("12-0-345".parse(), Ok(position));
-        for odd in ["", "1", "1-2", "1-2-3-4", "a-2-3", "1-2--3", "1--2-3"] {
+        assert_eq!(position.to_string(), "12-0-345-6");
+        assert_eq!("12-0-345-6".parse(), Ok(position));
+        let earlier = Position {
+            approval: 0,
+            ..position
+        };
+        assert_eq!("12-0-345".parse(), Ok(earlier), "an earlier version's");
+        for odd in [
+            "",
+            "1",
+            "1-2",
+            "1-2-3-4-5",
+            "1-2-3-",
+            "a-2-3",
+            "1-2--3",
+            "1--2-3",
+        ] {
             assert_eq!(odd.parse::<Position>(), Err(()), "{odd}");
         }
     }

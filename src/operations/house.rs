@@ -14,7 +14,8 @@ use crate::agents::agent_rows;
 use crate::answering::{Question, Silence, who_answers};
 use crate::channels::discord::levels::{self, Levels};
 use crate::config::Config;
-use crate::domain::{AgentId, AgentUid, Origin, PersonId, SessionKey};
+use crate::domain::{AgentId, AgentUid, LocalName, Origin, PersonId, SessionKey};
+use crate::records::jobs;
 use crate::records::sessions::{self, EndedTurn, Used};
 use crate::routing::aliases::{self, Aliases};
 use crate::routing::places::PlaceId;
@@ -32,6 +33,8 @@ pub(crate) struct House {
     agents: Arc<HashMap<AgentUid, AgentId>>,
     aliases: Arc<Aliases>,
     discord: Arc<Levels>,
+    /// Jobs that people and agents made.
+    jobs: Arc<HashSet<(AgentUid, LocalName)>>,
 }
 
 impl House {
@@ -44,6 +47,9 @@ impl House {
         let rows = db.read(agent_rows::load).await?;
         let aliases = Aliases::new(db.read(aliases::load).await?);
         let discord = db.read(levels::all).await?;
+        let jobs = db.read(jobs::all).await?.into_iter();
+        let jobs = jobs.filter(|job| job.definition.is_some());
+        let jobs = jobs.map(|job| (job.agent, job.name)).collect();
         let agents = rows.into_iter().map(|(id, row)| (row.uid, id)).collect();
         Ok(House {
             config,
@@ -52,6 +58,7 @@ impl House {
             agents: Arc::new(agents),
             aliases: Arc::new(aliases),
             discord: Arc::new(discord),
+            jobs: Arc::new(jobs),
         })
     }
 
@@ -152,6 +159,16 @@ impl House {
         let question = Question::said_to_the_bot(&self.table, visit, facts.from_chat);
         let answer = who_answers(question);
         let (resolved, silence) = (answer.resolved, answer.silence);
+        if let SessionKey::Cron { agent, job } = key {
+            return Ok(Holder {
+                agent: agent.clone(),
+                by: DecidedBy::Own,
+                rule: self.in_words(agent, job),
+                resolved,
+                is_sure: false,
+                silence: None,
+            });
+        }
         let rule = resolved.route.rule.to_string();
         let is_sure = is_known_by_its_key(&resolved, key);
         let last = match is_sure {
@@ -175,6 +192,28 @@ impl House {
             is_sure,
             silence: silence.filter(|silence| is_sure && is_for_everybody(silence)),
         })
+    }
+
+    /// What brings turns to the session of a job: `the job tidy`.
+    fn in_words(&self, agent: &AgentId, job: &LocalName) -> String {
+        let hooks = self.config.hooks.values();
+        let mut hooks = hooks.map(|hook| format!("hook-{}", hook.name));
+        if hooks.any(|hook| hook == job.to_string()) {
+            return format!("the {}", job.to_string().replacen("hook-", "hook ", 1));
+        }
+        let specs = self.config.agents.iter();
+        let written = specs
+            .filter(|spec| spec.id == *agent)
+            .any(|spec| spec.jobs.iter().any(|spec| spec.name == *job));
+        let mut stored = self.jobs.iter();
+        let mut is_stored = || {
+            stored
+                .any(|(uid, name)| name == job && self.agent_of(*uid).is_some_and(|id| id == agent))
+        };
+        match written || is_stored() {
+            true => format!("the job {job}"),
+            false => format!("the job {job}, which was removed"),
+        }
     }
 
     fn decided_by(&self, rule: &Rule, key: &SessionKey) -> DecidedBy {

@@ -43,6 +43,8 @@ pub(crate) enum Obstacle {
 pub(crate) enum Taken {
     Queued(Box<Accepted>),
     Skipped(String),
+    /// The only slot of a job waits for the end of a pause, for this reason.
+    Kept(String),
     /// The job rests from now on, for this reason.
     Paused(String),
     /// The slot was taken before.
@@ -54,12 +56,22 @@ pub(crate) fn take(tx: &Transaction<'_>, order: &JobOrder, now: i64) -> rusqlite
     let JobOrder { job, slot, .. } = order;
     let id = job.row.id;
     // The clock has gone back, and the slot comes again.
-    if jobs::is_claimed(tx, id, slot.at)? {
+    let kept = jobs::kept_for(tx, id, slot.at)?;
+    if kept.is_none() && jobs::is_claimed(tx, id, slot.at)? {
         jobs::set_handled(tx, id, slot.at)?;
         return Ok(Taken::Before);
     }
-    match obstacle(tx, order, now)? {
-        None => queue(tx, order, now),
+    if let Some(why) = pause(tx, order)? {
+        return match order.job.timetable.when.is_once() && !order.by_hand {
+            true => keep(tx, order, kept, why, now),
+            false => skip(tx, order, why.to_owned(), now),
+        };
+    }
+    if kept.is_some() {
+        jobs::take_kept(tx, id, slot.at)?;
+    }
+    match obstacle(tx, order, kept.is_some(), now)? {
+        None => queue(tx, order, kept, now),
         Some(Obstacle::Passing(why)) => skip(tx, order, why, now),
         Some(Obstacle::Failure(why)) => {
             jobs::claim(tx, id, &row(order, State::Failed, Some(why.clone()), now))?;
@@ -84,16 +96,40 @@ fn skip(tx: &Transaction<'_>, order: &JobOrder, why: String, now: i64) -> rusqli
     Ok(Taken::Skipped(why))
 }
 
+/// A job that comes once has no later slot, so its slot outlives a pause.
+fn keep(
+    tx: &Transaction<'_>,
+    order: &JobOrder,
+    kept: Option<String>,
+    why: &str,
+    now: i64,
+) -> rusqlite::Result<Taken> {
+    let id = order.job.row.id;
+    if kept.is_none() {
+        let reason = Some(format!("waits: {why}"));
+        jobs::claim(tx, id, &row(order, State::Queued, reason, now))?;
+    }
+    // The slot stays due.
+    jobs::set_handled(tx, id, order.job.row.handled.min(order.slot.at - 1))?;
+    Ok(Taken::Kept(why.to_owned()))
+}
+
 fn rest(tx: &Transaction<'_>, order: &JobOrder, why: String, now: i64) -> rusqlite::Result<Taken> {
     jobs::pause(tx, order.job.row.id, &Actor::Gateway, Some(&why), now)?;
     Ok(Taken::Paused(why))
 }
 
-fn queue(tx: &Transaction<'_>, order: &JobOrder, now: i64) -> rusqlite::Result<Taken> {
+fn queue(
+    tx: &Transaction<'_>,
+    order: &JobOrder,
+    kept: Option<String>,
+    now: i64,
+) -> rusqlite::Result<Taken> {
     let id = order.job.row.id;
-    let reason = match order.slot.verdict {
+    let reason = match (order.slot.verdict, kept) {
         _ if order.by_hand => Some("by hand".to_owned()),
-        Verdict::RunLate => Some("late: the gateway was off".to_owned()),
+        (_, Some(why)) => Some(format!("late: it {}", why.replacen("waits", "waited", 1))),
+        (Verdict::RunLate, None) => Some("late: the gateway was off".to_owned()),
         _ => None,
     };
     jobs::claim(tx, id, &row(order, State::Queued, reason, now))?;
@@ -118,10 +154,32 @@ fn row(order: &JobOrder, state: State, reason: Option<String>, now: i64) -> RunR
     }
 }
 
-/// The reason against a run, if there is any.
+/// The pause that stands in the way of a run.
+fn pause(tx: &Transaction<'_>, order: &JobOrder) -> rusqlite::Result<Option<&'static str>> {
+    let row = &order.job.row;
+    let rests = match jobs::get(tx, row.id)? {
+        Some(current) => current.paused.is_some(),
+        None => true,
+    };
+    if !order.by_hand {
+        let is_missed = matches!(order.slot.verdict, Verdict::Skip(_));
+        // The obstacles of the job itself come first.
+        if rests || is_missed && jobs::kept_for(tx, row.id, order.slot.at)?.is_none() {
+            return Ok(None);
+        }
+        if pauses::get(tx, Work::Background)?.is_some() {
+            return Ok(Some("background work is paused"));
+        }
+    }
+    let is_paused = agent_pauses::of(tx, row.agent)?.is_some();
+    Ok(is_paused.then_some("the agent is paused"))
+}
+
+/// The reason against a run, if there is any. A kept slot is late because of a pause, and not missed.
 fn obstacle(
     tx: &Transaction<'_>,
     order: &JobOrder,
+    is_kept: bool,
     now: i64,
 ) -> rusqlite::Result<Option<Obstacle>> {
     let passing = |why: &str| Ok(Some(Obstacle::Passing(why.to_owned())));
@@ -132,24 +190,18 @@ fn obstacle(
     };
     if !order.by_hand {
         match order.slot.verdict {
-            Verdict::Skip(SkipReason::Missed) => {
+            Verdict::Skip(SkipReason::Missed) if !is_kept => {
                 return passing("missed while the gateway was off");
             }
             Verdict::Skip(SkipReason::Quiet) => return passing("quiet hours"),
-            Verdict::Run | Verdict::RunLate => {}
+            Verdict::Skip(SkipReason::Missed) | Verdict::Run | Verdict::RunLate => {}
         }
         if current.paused.is_some() {
             return passing("the job is paused");
         }
-        if pauses::get(tx, Work::Background)?.is_some() {
-            return passing("background work is paused");
-        }
         if current.wait_until > now {
             return passing("waits after a failure");
         }
-    }
-    if agent_pauses::of(tx, row.agent)?.is_some() {
-        return passing("the agent is paused");
     }
     match jobs::look_back(tx, row.id)? {
         LastRun::UnderWay => return passing("the last run has not ended"),

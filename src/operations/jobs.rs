@@ -301,7 +301,7 @@ async fn run_now(operations: &Operations, actor: &Actor, which: &str) -> Result<
             live.sessions.queue_job(*accepted);
             Ok(JobReply::Began(view(&job, last, now)))
         }
-        Taken::Skipped(why) | Taken::Paused(why) => Err(Refusal {
+        Taken::Skipped(why) | Taken::Kept(why) | Taken::Paused(why) => Err(Refusal {
             kind: RefusalKind::Conflict,
             ..Refusal::failed(format!("the job was not run: {why}"))
         }),

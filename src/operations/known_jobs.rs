@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use crate::agents::Agent;
+use crate::clock::now_ms;
 use crate::config::{JobPrompt, JobSpec};
 use crate::domain::{AgentId, AgentUid, Labels, LocalName, PersonId, SessionKey, Zone};
 use crate::home::Snapshot;
@@ -78,6 +79,13 @@ const OPERATOR: &str = "jobs";
 /// All jobs of the agents of a snapshot, oldest first.
 pub(crate) fn all(connection: &Connection, snapshot: &Snapshot) -> rusqlite::Result<Vec<Job>> {
     Ok(known(snapshot, jobs::all(connection)?))
+}
+
+/// The number of jobs with a time ahead.
+pub(crate) fn ahead(connection: &Connection, snapshot: &Snapshot) -> rusqlite::Result<usize> {
+    let jobs = all(connection, snapshot)?;
+    let is_ahead = |job: &&Job| !job.upcoming(now_ms(), 1).is_empty();
+    Ok(jobs.iter().filter(is_ahead).count())
 }
 
 /// The jobs behind rows. Rows of agents that are not here, and of jobs that left config.toml, are

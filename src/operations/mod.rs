@@ -9,6 +9,7 @@ pub(crate) mod abilities;
 pub(crate) mod agent_files;
 pub(crate) mod agent_view;
 pub(crate) mod agents;
+pub(crate) mod approvals;
 pub(crate) mod bindings;
 pub(crate) mod budgets;
 pub(crate) mod config_file;
@@ -34,6 +35,7 @@ pub(crate) mod log_lines;
 pub(crate) mod memories;
 pub(crate) mod named;
 pub(crate) mod names;
+pub(crate) mod opening;
 mod overview;
 pub(crate) mod pairing;
 pub(crate) mod people;
@@ -88,6 +90,7 @@ use terminal::{FromTerminal, Scene, ToTerminal, Visitor};
 use http_keys::{Entrance, KeyReply, KeyRequest};
 
 pub(crate) use agents::{AgentEdit, AgentReply, AgentRequest, take_effect};
+pub(crate) use approvals::{ApprovalReply, ApprovalRequest};
 pub(crate) use forgetting::{Forgotten, forget};
 pub(crate) use jobs::{JobReply, JobRequest};
 pub(crate) use letters::{Retried, resend};
@@ -109,6 +112,7 @@ pub(crate) use work::{Ended, Listed, ListedStage};
 pub(crate) enum Request {
     Agent(AgentRequest),
     Job(JobRequest),
+    Approval(ApprovalRequest),
     /// Brings agents of another system in, or only looks.
     Import(Wish),
     /// Gives a place to an agent.
@@ -189,6 +193,7 @@ impl Request {
             Request::Job(request) => request.shares_home(),
             Request::Queue { .. }
             | Request::Stop { .. }
+            | Request::Approval(_)
             | Request::Key(_)
             | Request::Status
             | Request::RunningConfig
@@ -229,6 +234,7 @@ pub(crate) enum Subject {
 pub(crate) enum Reply {
     Agent(Box<AgentReply>),
     Job(Box<JobReply>),
+    Approval(ApprovalReply),
     Imported(Box<moving::Report>),
     Given(Given),
     BegunAnew,
@@ -393,6 +399,10 @@ impl Operations {
             Request::Job(request) => {
                 let reply = jobs::run(self, actor, request).await?;
                 Ok(Reply::Job(Box::new(reply)))
+            }
+            Request::Approval(request) => {
+                let reply = approvals::run(self, actor, request).await?;
+                Ok(Reply::Approval(reply))
             }
             Request::Import(wish) => {
                 let report = imports::run(self, actor, wish).await?;

@@ -34,10 +34,7 @@ impl Operations {
         let now = now_ms();
         let known = snapshot.registry.all().iter();
         let agents: Vec<Patient> = known
-            .map(|agent| Patient {
-                uid: agent.uid,
-                id: agent.id.clone(),
-            })
+            .map(|agent| Patient::of(agent, self.live.as_ref().map(|_| &snapshot.models)))
             .collect();
         let (table, running) = (snapshot.table.clone(), work::under_way(self));
         let config = self.live.as_ref().map(|live| status::config(self, live));

@@ -329,6 +329,9 @@ impl Plan {
         actor: &Actor,
         now: i64,
     ) -> rusqlite::Result<()> {
+        if self.changes_nothing() {
+            return Ok(());
+        }
         let by = actor.grantor(now);
         match self {
             Plan::Add {
@@ -379,6 +382,24 @@ impl Plan {
             }
         }
         audit::note(tx, actor, &self.change(), now)
+    }
+
+    /// Whether exactly this role was granted before.
+    fn changes_nothing(&self) -> bool {
+        let Plan::Role {
+            known,
+            role,
+            agent,
+            before,
+        } = self
+        else {
+            return false;
+        };
+        let is_granted = match agent {
+            Some((agent, _)) => known.agents.iter().any(|(own, ..)| own == agent),
+            None => matches!(known.role_from, Source::Granted(_)),
+        };
+        before == role && is_granted
     }
 
     fn change(&self) -> Change<'_> {

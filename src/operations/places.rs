@@ -6,7 +6,7 @@ use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::agents::find_agent;
-use super::{Operations, Refusal};
+use super::{Operations, Refusal, opening};
 use crate::access::people;
 use crate::answering::{Question, who_answers};
 use crate::channels::local;
@@ -14,7 +14,7 @@ use crate::clock::now_ms;
 use crate::domain::{AgentId, AgentUid, Origin, SessionKey};
 use crate::home::Snapshot;
 use crate::records::audit::{self, Action, Actor, Change};
-use crate::records::{model_overrides, transcript};
+use crate::records::{approvals, model_overrides, transcript};
 use crate::routing::{FromChat, Opened, Pin, Visit, openings, pins, places};
 
 /// A place after a change of its agent.
@@ -39,6 +39,9 @@ pub(super) async fn pin(
 ) -> Result<Given, Refusal> {
     let snapshot = operations.snapshot().await?;
     let agent = find_agent(&snapshot.registry, word)?;
+    if opening::is_of_members(&snapshot.config, &place) {
+        return Err(of_members(&place, &agent.id));
+    }
     let now = Standing::of(operations, &snapshot, &place).await?;
     snapshot
         .table
@@ -83,6 +86,14 @@ pub(super) async fn pin(
     operations.db.write(write).await?;
     operations.pin_changed(&place);
     Ok(given)
+}
+
+fn of_members(group: &SessionKey, agent: &AgentId) -> Refusal {
+    let told = format!(
+        "each person has a conversation of their own in {group} (group_sessions = \"per-user\"), so a pin of the group reaches nobody"
+    );
+    let ways = opening::bound(group, agent);
+    Refusal::failed(told).hint(format!("{ways} gives it to {agent} for everybody"))
 }
 
 /// What the people of a place read about the operator.
@@ -181,6 +192,7 @@ pub(crate) fn begin_anew(
     now: i64,
 ) -> rusqlite::Result<()> {
     model_overrides::clear(tx, place)?;
+    approvals::cancel_in(tx, place, now)?;
     transcript::start_anew(tx, place, now)
 }
 

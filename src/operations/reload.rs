@@ -90,7 +90,12 @@ async fn refusals(
         let state = status::gateway(operations, live);
         let mut known = state.platforms.iter();
         match known.find(|known| known.platform == *platform) {
-            Some(known) => known.state != Link::Connecting && before.iter().any(is_new),
+            // A connection without messages may still become a refusal.
+            Some(known) => {
+                let is_over =
+                    known.state == Link::Connected || live.pulse.refusal(*platform).is_some();
+                is_over && before.iter().any(is_new)
+            }
             // The config names it no more.
             None => true,
         }

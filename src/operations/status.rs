@@ -14,6 +14,7 @@ use crate::clock::now_ms;
 use crate::config::Money;
 use crate::delivery::held::{self, Held};
 use crate::domain::{AgentId, Platform, SessionKey};
+use crate::records::approvals;
 use crate::records::ledger::{self, Spender};
 use crate::records::pauses::{self, Work};
 use crate::records::turn_log;
@@ -37,6 +38,9 @@ pub(crate) struct Status {
     pub(crate) paused: Option<(i64, String)>,
     /// Turns under way and waiting messages.
     pub(crate) work: Vec<Listed>,
+    /// Calls of tools that wait for a person's yes or no.
+    #[serde(default)]
+    pub(crate) approvals: u64,
     pub(crate) letters: Letters,
     /// What has not arrived, by place.
     pub(crate) held: Vec<(SessionKey, Held)>,
@@ -109,7 +113,7 @@ impl ConfigState {
 pub(crate) enum Condition {
     Well,
     Paused,
-    /// The last turn had no answer.
+    /// The next turn cannot be expected to have an answer.
     Failing,
 }
 
@@ -124,11 +128,21 @@ impl Condition {
     }
 }
 
+fn failing(health: &[Health], agent: &AgentId) -> Option<String> {
+    let own = health.iter().find(|health| health.agent == *agent)?;
+    match &own.state {
+        State::Failing { why } => Some(why.clone()),
+        State::Ready | State::Busy | State::Paused { .. } => None,
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AgentState {
     pub(crate) id: AgentId,
     pub(crate) running: usize,
     pub(crate) condition: Condition,
+    /// Why the next turn cannot be expected to have an answer.
+    pub(crate) failing: Option<String>,
     pub(crate) tokens_today: u64,
     pub(crate) cost_today: Money,
     /// A model without a price was used, so the cost is not all.
@@ -215,6 +229,7 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
                 id: agent.id.clone(),
                 running: turns.count(),
                 condition: Condition::of(&health, &agent.id),
+                failing: failing(&health, &agent.id),
                 tokens_today: spent.tokens,
                 cost_today: spent.cost,
                 unpriced_today: ledger::has_unpriced(connection, agent.uid, now)?,
@@ -230,9 +245,10 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
             .collect::<rusqlite::Result<Vec<_>>>()?;
         let errors = errors(connection, &agents, now)?;
         let held = held::everywhere(connection, now)?;
-        Ok((states, limits, paused, errors, held))
+        let open = approvals::open(connection)?;
+        Ok((states, limits, paused, errors, held, open))
     };
-    let (agents, limits, paused, errors, held) = operations.db.read(read).await?;
+    let (agents, limits, paused, errors, held, open) = operations.db.read(read).await?;
     Ok(Status {
         at: now,
         gateway,
@@ -240,6 +256,7 @@ pub(crate) async fn status(operations: &Operations) -> Result<Status, Refusal> {
         limits,
         paused: paused.map(|by| (by.at, by.name.unwrap_or(by.id))),
         work,
+        approvals: open,
         letters: Letters {
             slow: troubles.waiting,
             failed: troubles.failed,

@@ -195,6 +195,7 @@ const LOOKS: [(&str, Look); 10] = [
         let agents = [Patient {
             uid: MAIN.parse::<AgentUid>().unwrap(),
             id: AgentId::parse("main").unwrap(),
+            models: health::Seen::Told(Vec::new()),
         }];
         let running = std::collections::HashMap::new();
         turn_log::count_since(connection, NOW - 1_000_000)?;

@@ -13,7 +13,7 @@ use crate::delivery::outbox::{self, Source};
 use crate::domain::{AgentId, AgentUid, Destination, SessionKey};
 use crate::lanes::{Stage, Work};
 use crate::records::audit::{self, Action, Actor, Change};
-use crate::records::{agent_pauses, decisions, inbox, journal, sessions};
+use crate::records::{agent_pauses, approvals, decisions, inbox, journal, sessions};
 
 /// A turn or a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,6 +254,8 @@ pub(crate) fn call_off(
 ) -> rusqlite::Result<()> {
     // `ids` lacks the rows absorbed by a turn of an earlier process; the journal has them.
     inbox::call_off(tx, &journal::with_members(tx, ids)?, now)?;
+    ids.iter()
+        .try_for_each(|id| approvals::cancel(tx, *id, now))?;
     ids.iter()
         .try_for_each(|id| decisions::note(tx, place, *id, decisions::Decision::Stopped, now))
 }

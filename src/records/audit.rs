@@ -137,6 +137,9 @@ pub(crate) enum Action {
     JobResume,
     /// A job was run by hand.
     JobRun,
+    /// A person allowed a call of a tool.
+    ApprovalAllow,
+    ApprovalRefuse,
 }
 
 impl Action {
@@ -192,6 +195,8 @@ impl Action {
             Action::JobPause => "job pause",
             Action::JobResume => "job resume",
             Action::JobRun => "job run",
+            Action::ApprovalAllow => "approval allow",
+            Action::ApprovalRefuse => "approval refuse",
         }
     }
 }

@@ -14,6 +14,8 @@ const KEPT_MS: i64 = 14 * 24 * 60 * 60 * 1000;
 pub(crate) enum Decision {
     /// The turn of this message was parked for newer messages.
     Parked,
+    /// The turn of this message was parked until people have decided about a call.
+    Asked,
     /// This message was answered while a turn was parked.
     Steered,
     /// This message and others waited, and are answered together.
@@ -30,6 +32,7 @@ impl Decision {
     fn describe(self) -> String {
         match self {
             Decision::Parked => "set aside for newer messages".into(),
+            Decision::Asked => "waits for an approval".into(),
             Decision::Steered => "answered during another task".into(),
             Decision::Drained { count } => format!("{count} waiting messages answered together"),
             Decision::Resumed => "resumed".into(),

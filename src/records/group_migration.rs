@@ -42,7 +42,7 @@ pub(crate) fn follow(tx: &Transaction<'_>, moved: Moved, now: i64) -> rusqlite::
 }
 
 /// Tables whose rows only change their place.
-const MOVED: [(&str, &str); 13] = [
+const MOVED: [(&str, &str); 14] = [
     ("inbox", "place_id"),
     ("turns", "place_id"),
     ("open_turns", "place_id"),
@@ -56,6 +56,7 @@ const MOVED: [(&str, &str); 13] = [
     ("audit", "place_id"),
     ("web_screen", "place_id"),
     ("jobs", "place_id"),
+    ("approvals", "place_id"),
 ];
 /// Tables with at most a single row of a kind for a place. The row of the new place wins.
 const REPLACED: [&str; 4] = [

@@ -506,6 +506,26 @@ pub(crate) fn is_claimed(connection: &Connection, job: i64, slot: i64) -> rusqli
         .exists(params![job, slot])
 }
 
+/// Why a claimed slot waits without a turn. None: it has a turn, or no row.
+pub(crate) fn kept_for(
+    connection: &Connection,
+    job: i64,
+    slot: i64,
+) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT coalesce(reason, '') FROM job_runs
+               WHERE job_id = ?1 AND slot = ?2 AND state = 'queued' AND inbox_id IS NULL";
+    connection
+        .prepare_cached(sql)?
+        .query_row([job, slot], |row| row.get(0))
+        .optional()
+}
+
+/// Gives a kept slot back, so that it can be claimed for its turn.
+pub(crate) fn take_kept(tx: &Transaction<'_>, job: i64, slot: i64) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM job_runs WHERE job_id = ?1 AND slot = ?2 AND state = 'queued' AND inbox_id IS NULL";
+    tx.prepare_cached(sql)?.execute([job, slot]).map(drop)
+}
+
 /// Names the inbox row of a claimed slot.
 pub(crate) fn queued(
     tx: &Transaction<'_>,

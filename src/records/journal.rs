@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
-use super::inbox;
 use super::turn_notes::ToolNote;
+use super::{approvals, inbox};
 use crate::domain::{AgentUid, Around, Extras, Inbound, Labels, Role, SessionKey};
 use crate::fail_points::{self, Write};
 use crate::models::{ToolCall, Usage};
@@ -206,7 +206,13 @@ fn in_json<T: Serialize + ?Sized>(value: &T) -> rusqlite::Result<String> {
 
 /// Hands a turn to another agent, which begins anew. The rounds of the earlier agent are of no use
 /// then.
-pub(crate) fn hand_over(tx: &Transaction<'_>, inbox_id: i64, to: AgentUid) -> rusqlite::Result<()> {
+pub(crate) fn hand_over(
+    tx: &Transaction<'_>,
+    inbox_id: i64,
+    to: AgentUid,
+    now: i64,
+) -> rusqlite::Result<()> {
+    approvals::cancel(tx, inbox_id, now)?;
     tx.execute("DELETE FROM rounds WHERE inbox_id = ?1", [inbox_id])?;
     tx.execute(
         "UPDATE open_turns SET agent_uid = ?2 WHERE inbox_id = ?1",
@@ -308,8 +314,9 @@ pub(crate) fn unfinished(
     rows.filter_map(Result::transpose).collect()
 }
 
-/// Deletes the record of a finished turn.
-pub(crate) fn forget(tx: &Transaction<'_>, inbox_id: i64) -> rusqlite::Result<()> {
+/// Deletes the record of a finished turn. Its open questions are taken back.
+pub(crate) fn forget(tx: &Transaction<'_>, inbox_id: i64, now: i64) -> rusqlite::Result<()> {
+    approvals::cancel(tx, inbox_id, now)?;
     tx.prepare_cached("DELETE FROM open_turns WHERE inbox_id = ?1")?
         .execute([inbox_id])
         .map(drop)

@@ -2,6 +2,7 @@
 //! services.
 
 pub(crate) mod agent_pauses;
+pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod config_history;
 pub(crate) mod decisions;

@@ -8,7 +8,7 @@ use crate::access::grants::Grantor;
 /// A kind of work with a switch. The text form is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Model calls without a waiting person: summaries, subagents that report later.
+    /// Model calls without a waiting person: summaries, subagents that report later, jobs.
     Background,
 }
 

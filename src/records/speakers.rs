@@ -1,7 +1,7 @@
 //! Everybody who has written, with name and time of the newest message: the `speakers` table. Lists
 //! show names, and messages are too many to be read for them.
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::domain::PersonId;
 
@@ -29,6 +29,15 @@ pub(crate) fn names(connection: &Connection) -> rusqlite::Result<Vec<(PersonId, 
         Ok(person.zip(row.get(1)?))
     })?;
     rows.filter_map(Result::transpose).collect()
+}
+
+/// What a person is called, by their newest message.
+pub(crate) fn name(connection: &Connection, person: &PersonId) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT name FROM speakers WHERE person = ?1 AND name IS NOT NULL";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement
+        .query_row([person.to_string()], |row| row.get(0))
+        .optional()
 }
 
 /// When people wrote last.

@@ -207,6 +207,11 @@ pub(crate) fn was_chosen_once(
 /// Ended turns that count as failures: all but answers, stopped turns and summaries.
 const FAILED: &str = "outcome NOT IN ('answered', 'stopped')";
 
+/// A failed turn whose question was answered later, after a Retry.
+const MADE_UP_FOR: &str = "outcome NOT IN ('answered', 'stopped') AND EXISTS (
+    SELECT 1 FROM turns AS later WHERE later.place_id = turns.place_id AND later.id > turns.id
+    AND later.inbox_id = turns.inbox_id AND later.outcome = 'answered')";
+
 /// The number of turns ended since `since` by agent, and the number of failures among them.
 pub(crate) fn since(
     connection: &Connection,
@@ -215,7 +220,7 @@ pub(crate) fn since(
     // The `+` keeps SQLite from going through all turns of each agent.
     let sql = format!(
         "SELECT agent_uid, count(*), count(*) FILTER (WHERE {FAILED}) FROM turns
-         WHERE ended_at >= ?1 AND route <> 'a summary' GROUP BY +agent_uid"
+         WHERE ended_at >= ?1 AND route <> 'a summary' AND NOT ({MADE_UP_FOR}) GROUP BY +agent_uid"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map([since], |row| {
@@ -301,11 +306,11 @@ pub(crate) struct Counts {
     pub(crate) stopped: i64,
 }
 
-/// The turns ended since `since`.
+/// The turns ended since `since`. A question counts once, with the answer after its Retry.
 pub(crate) fn count_since(connection: &Connection, since: i64) -> rusqlite::Result<Counts> {
     let sql = format!(
         "SELECT count(*), count(*) FILTER (WHERE {FAILED}), count(*) FILTER (WHERE outcome = 'stopped') FROM turns
-         WHERE ended_at >= ?1 AND route <> 'a summary'"
+         WHERE ended_at >= ?1 AND route <> 'a summary' AND NOT ({MADE_UP_FOR})"
     );
     connection.query_row(&sql, [since], |row| {
         Ok(Counts {

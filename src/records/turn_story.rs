@@ -3,6 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::approvals::{self, Approval};
 use super::journal;
 use super::turn_notes::{self, Notes};
 use crate::domain::{Labels, MessageId, SessionKey};
@@ -304,8 +305,29 @@ pub(crate) fn last_in(
 fn decisions(connection: &Connection, inbox_id: i64) -> rusqlite::Result<Vec<(i64, String)>> {
     let sql = "SELECT at, what FROM decisions WHERE inbox_id = ?1 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
-    statement
-        .query_map([inbox_id], |row| Ok((row.get(0)?, row.get(1)?)))?
+    let noted = statement.query_map([inbox_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut decisions = noted.collect::<rusqlite::Result<Vec<(i64, String)>>>()?;
+    for approval in approvals::of_turn(connection, inbox_id)? {
+        decisions.extend(told(&approval));
+    }
+    decisions.sort_by_key(|(at, _)| *at);
+    Ok(decisions)
+}
+
+/// When an approval was asked for, and how it ended.
+fn told(approval: &Approval) -> Vec<(i64, String)> {
+    let (tool, id) = (&approval.wanted.tool, approval.id);
+    let asked = format!("asked whether to run {tool} (approval {id})");
+    let ended = approval.decided_at.map(|at| {
+        let by = match approval.decider() {
+            Some(by) => format!(" by {by}"),
+            None => String::new(),
+        };
+        (at, format!("{tool} was {}{by}", approval.state.as_str()))
+    });
+    [Some((approval.wanted.asked_at, asked)), ended]
+        .into_iter()
+        .flatten()
         .collect()
 }
 

@@ -10,6 +10,7 @@
 mod commits;
 mod copying;
 mod error;
+mod fresh;
 mod handle;
 mod migrations;
 mod open;

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::migrations::{self, Migrated, MigrationError};
 use super::watch::Watch;
-use super::{StoreError, handle, stamp, upgrade_copy, wal};
+use super::{StoreError, fresh, handle, stamp, upgrade_copy, wal};
 
 /// How long a statement waits for another process, such as a backup, to release the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,6 +22,7 @@ const PAGE_CACHE_KIB: i32 = 512;
 /// The write connection, and the watch over its files.
 pub(super) fn writable(path: &Path) -> Result<(Connection, Watch), StoreError> {
     stamp::check(path)?;
+    fresh::make(path);
     let disk = |error: std::io::Error| StoreError::from_disk(path, &error);
     let file = handle::open(path).map_err(disk)?;
     if !wal::fits(&file, path).map_err(disk)? {

@@ -49,6 +49,8 @@ struct Watched {
 struct Seen {
     bytes: u64,
     count: Count,
+    /// Changes only when the log is moved into the file.
+    header: Option<[u8; HEADER]>,
 }
 
 impl Watch {
@@ -58,6 +60,7 @@ impl Watch {
         let seen = Seen {
             bytes: metadata.len(),
             count: wal::count_of(&file)?,
+            header: None,
         };
         let beside =
             ["-wal", "-shm"].map(|suffix| Watched::at(&wal::with_suffix(&wal::real(path), suffix)));
@@ -91,15 +94,15 @@ impl Watch {
     }
 
     fn look_once(&mut self) -> Result<(), Harm> {
-        match self.database.now() {
-            Now::Same => {}
+        let bytes = match self.database.now() {
+            Now::Same(bytes) => bytes,
             Now::Missing => return Err(Harm::Removed),
             Now::Other => return Err(Harm::Replaced),
-        }
-        if self.is_overwritten() {
+        };
+        if self.is_overwritten(bytes) {
             return Err(Harm::Overwritten);
         }
-        let is_there = |watched: &Watched| matches!(watched.now(), Now::Same);
+        let is_there = |watched: &Watched| matches!(watched.now(), Now::Same(_));
         if self.beside.iter().all(is_there) {
             Ok(())
         } else {
@@ -109,14 +112,20 @@ impl Watch {
 
     /// Only SQLite writes into the file. So the count never goes back, and a shorter file has a
     /// shorter length in its header.
-    fn is_overwritten(&mut self) -> bool {
+    fn is_overwritten(&mut self, bytes: Option<u64>) -> bool {
         // A file unreadable for a moment is no other file.
-        let Ok(bytes) = self.file.metadata().map(|metadata| metadata.len()) else {
-            return false;
+        let Some(bytes) = bytes else { return false };
+        let header = match self.header() {
+            Ok(header) if self.seen.header == Some(header) && bytes >= self.seen.bytes => {
+                self.seen.bytes = bytes;
+                return false;
+            }
+            Ok(header) => header,
+            Err(error) => return error.kind() == ErrorKind::UnexpectedEof,
         };
-        let (header, again) = match (self.header(), self.header()) {
-            (Ok(header), Ok(again)) => (header, again),
-            (Err(error), _) | (_, Err(error)) => return error.kind() == ErrorKind::UnexpectedEof,
+        let again = match self.header() {
+            Ok(again) => again,
+            Err(error) => return error.kind() == ErrorKind::UnexpectedEof,
         };
         // Another process is writing the header right now.
         if header != again {
@@ -128,7 +137,11 @@ impl Watch {
             || (count == Count::NONE && self.seen.count != Count::NONE);
         let is_overwritten = !header.starts_with(MAGIC) || is_cut || is_older;
         if !is_overwritten {
-            self.seen = Seen { bytes, count };
+            self.seen = Seen {
+                bytes,
+                count,
+                header: Some(header),
+            };
         }
         is_overwritten
     }
@@ -160,7 +173,8 @@ fn told_bytes(header: &[u8; HEADER]) -> u64 {
 }
 
 enum Now {
-    Same,
+    /// With the length, where the file can be looked at.
+    Same(Option<u64>),
     Missing,
     Other,
 }
@@ -184,12 +198,12 @@ impl Watched {
     fn now(&self) -> Now {
         match fs::metadata(&self.path) {
             Ok(metadata) if (metadata.dev(), metadata.ino()) == (self.device, self.inode) => {
-                Now::Same
+                Now::Same(Some(metadata.len()))
             }
             Ok(_) => Now::Other,
             Err(error) if error.kind() == ErrorKind::NotFound => Now::Missing,
             // Another error, such as a lack of rights, says nothing about the file.
-            Err(_) => Now::Same,
+            Err(_) => Now::Same(None),
         }
     }
 }

@@ -48,8 +48,10 @@ struct Shared {
     /// The line in place of so many dropped lines.
     note: fn(u64) -> Vec<u8>,
     state: Mutex<State>,
-    /// Notified when a line comes and when a line is written.
-    changed: Condvar,
+    /// Notified when a line comes for a thread that is not writing.
+    more: Condvar,
+    /// Notified when everything is written.
+    empty: Condvar,
 }
 
 #[derive(Default)]
@@ -74,16 +76,16 @@ impl Lines {
                 most,
                 note,
                 state: Mutex::default(),
-                changed: Condvar::new(),
+                more: Condvar::new(),
+                empty: Condvar::new(),
             }),
         };
         let own = lines.clone();
         let started = std::thread::Builder::new()
             .name("log".into())
             .spawn(move || {
-                while let Some(line) = own.shared.next() {
-                    write_all(&mut reader, &line);
-                    own.shared.written();
+                while let Some(lines) = own.shared.next() {
+                    write_all(&mut reader, &lines);
                 }
             });
         started.expect("the process can start a thread");
@@ -99,19 +101,22 @@ impl Lines {
             return;
         }
         state.put_after_note(line, self.shared.note);
-        self.shared.changed.notify_all();
+        // A writing thread looks again by itself.
+        if !state.is_writing {
+            self.shared.more.notify_one();
+        }
     }
 
     /// Takes no more lines once all waiting lines are written.
     pub(super) fn close(&self) {
         self.shared.lock().is_closed = true;
-        self.shared.changed.notify_all();
+        self.shared.more.notify_one();
     }
 
     /// Like [`Lines::push`], for the last line of the program: always has room.
     pub(super) fn push_last(&self, line: Vec<u8>) {
         self.shared.lock().put_after_note(line, self.shared.note);
-        self.shared.changed.notify_all();
+        self.shared.more.notify_one();
     }
 
     pub(super) fn flush_within(&self, most: Duration) {
@@ -124,7 +129,7 @@ impl Lines {
             }
             state = self
                 .shared
-                .changed
+                .empty
                 .wait_timeout(state, left)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
@@ -137,27 +142,24 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the next line. None after the last.
+    /// Waits for lines, and takes all that wait. None after the last.
     fn next(&self) -> Option<Vec<u8>> {
         let mut state = self.lock();
         loop {
-            if let Some(line) = state.take(self.note) {
+            if let Some(lines) = state.take_all(self.note) {
                 state.is_writing = true;
-                return Some(line);
+                return Some(lines);
             }
+            state.is_writing = false;
+            self.empty.notify_all();
             if state.is_closed {
                 return None;
             }
             state = self
-                .changed
+                .more
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-    }
-
-    fn written(&self) {
-        self.lock().is_writing = false;
-        self.changed.notify_all();
     }
 }
 
@@ -174,12 +176,17 @@ impl State {
         self.waiting.push_back(line);
     }
 
-    fn take(&mut self, note: fn(u64) -> Vec<u8>) -> Option<Vec<u8>> {
-        let Some(line) = self.waiting.pop_front() else {
+    /// One write for many lines.
+    fn take_all(&mut self, note: fn(u64) -> Vec<u8>) -> Option<Vec<u8>> {
+        let Some(mut lines) = self.waiting.pop_front() else {
             return self.note_of_dropped(note);
         };
-        self.bytes -= line.len();
-        Some(line)
+        for line in self.waiting.drain(..) {
+            lines.extend(line);
+        }
+        lines.extend(self.note_of_dropped(note).unwrap_or_default());
+        self.bytes = 0;
+        Some(lines)
     }
 
     /// Takes the place of the dropped lines.
@@ -273,6 +280,24 @@ mod tests {
         (2 lines were dropped here)
         fifth
         ");
+    }
+
+    #[test]
+    fn lines_that_wait_together_are_one_write() {
+        let (lines, lets_read, read) = slow(100);
+        push(&lines, "first");
+        while !lines.shared.lock().is_writing {
+            std::thread::yield_now();
+        }
+        ["second", "third", "fourth"]
+            .iter()
+            .for_each(|text| push(&lines, text));
+        (0..2).for_each(|_| lets_read.send(()).unwrap());
+        lines.flush_within(LONG);
+        assert_eq!(
+            read.lock().unwrap().as_str(),
+            "first\nsecond\nthird\nfourth\n"
+        );
     }
 
     #[test]

@@ -224,6 +224,7 @@ impl Fitting<'_> {
         let lists = [
             ("tools.allow", &mut wanted.tools.allow),
             ("tools.deny", &mut wanted.tools.deny),
+            ("tools.ask", &mut wanted.tools.ask),
         ];
         for (key, list) in lists {
             let Some(Names(names)) = list else { continue };

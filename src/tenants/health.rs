@@ -7,8 +7,11 @@ use chrono::{DateTime, Local, SecondsFormat};
 use rusqlite::Connection;
 use serde::Serialize;
 
+use crate::agents::Agent;
+use crate::answering::Faltering;
+use crate::config::ModelRef;
 use crate::domain::{AgentId, AgentUid};
-use crate::models::ModelError;
+use crate::models::{ModelError, Models};
 use crate::records::agent_pauses::{self, Pause};
 use crate::records::inbox::{self, Waiting};
 use crate::records::turn_log::{self, Failure};
@@ -46,7 +49,8 @@ pub(crate) enum State {
         by: String,
         since: i64,
     },
-    /// The last turn had no answer, and the next turn cannot be expected to have an answer.
+    /// The next turn cannot be expected to have an answer: the last turn had none for a reason that
+    /// lasts, or no model of the agent answers.
     Failing {
         why: String,
     },
@@ -120,6 +124,41 @@ impl From<Health> for Form {
 pub(crate) struct Patient {
     pub(crate) uid: AgentUid,
     pub(crate) id: AgentId,
+    pub(crate) models: Seen,
+}
+
+/// The state of an agent's models.
+#[derive(Debug, Clone)]
+pub(crate) enum Seen {
+    /// As the gateway finds it.
+    Live(Option<Faltering>),
+    /// As owners were told last. The models are in the order in which they are asked.
+    Told(Vec<ModelRef>),
+}
+
+impl Patient {
+    /// `live` has the models of a running gateway.
+    pub(crate) fn of(agent: &Agent, live: Option<&Models>) -> Self {
+        let lineup = agent.models.lineup(&agent.models.choose(None));
+        Patient {
+            uid: agent.uid,
+            id: agent.id.clone(),
+            models: match live {
+                Some(models) => Seen::Live(Faltering::now(models, &lineup)),
+                None => Seen::Told(lineup),
+            },
+        }
+    }
+
+    /// Why no model of the agent answers.
+    fn mute(&self, connection: &Connection) -> rusqlite::Result<Option<String>> {
+        let faltering = match &self.models {
+            Seen::Live(faltering) => faltering.clone(),
+            Seen::Told(lineup) => Faltering::as_told(connection, lineup)?,
+        };
+        let lasting = faltering.filter(Faltering::is_lasting);
+        Ok(lasting.map(|falters| falters.trouble.cause))
+    }
 }
 
 /// The health of these agents, in their order. `running` has the turns under way of a running
@@ -140,6 +179,10 @@ pub(crate) fn of(
             Some(failure) => still_failing(connection, failure, now)?,
             None => None,
         };
+        let failing = match failing {
+            None => agent.mute(connection)?,
+            failing => failing,
+        };
         let (turns_of_day, failed_of_day) = day.get(&agent.uid).copied().unwrap_or_default();
         let error = turn_log::last_error(connection, agent.uid)?;
         Ok(Health {
@@ -159,6 +202,13 @@ pub(crate) fn of(
     agents.iter().map(look).collect()
 }
 
+/// Failures that say nothing about the next turn.
+const ABOUT_ONE_ANSWER: [&str; 3] = [
+    "gave an empty answer",
+    "the model's answer was cut off",
+    "the conversation is longer than the model can read",
+];
+
 /// The outcome of the last turn, if the next turn would fail too: not after a limit has passed, nor
 /// after the provider has answered another turn.
 fn still_failing(
@@ -167,6 +217,9 @@ fn still_failing(
     now: i64,
 ) -> rusqlite::Result<Option<String>> {
     let Failure { outcome, at, model } = failure;
+    if ABOUT_ONE_ANSWER.iter().any(|about| outcome.contains(about)) {
+        return Ok(None);
+    }
     if let Some(passes) = ModelError::passes_after(&outcome) {
         let until = at.saturating_add(i64::try_from(passes.as_millis()).unwrap_or(i64::MAX));
         let what = ModelError::without_time(&outcome);

@@ -15,8 +15,8 @@ use crate::delivery::outbox;
 use crate::domain::{AgentId, AgentUid};
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::{
-    agent_pauses, imports, inbox, jobs, journal, ledger, subagents, summaries, transcript,
-    turn_log, turn_notes,
+    agent_pauses, approvals, imports, inbox, jobs, journal, ledger, subagents, summaries,
+    transcript, turn_log, turn_notes,
 };
 use crate::routing::pins;
 
@@ -105,6 +105,7 @@ pub(super) fn destroy(tx: &Transaction<'_>, uid: AgentUid) -> rusqlite::Result<D
     subagents::purge(tx, uid)?;
     journal::purge(tx, uid)?;
     ledger::purge(tx, uid)?;
+    approvals::purge(tx, uid)?;
     agent_pauses::purge(tx, uid)?;
     grants::purge(tx, uid)?;
     imports::purge(tx, uid)?;

@@ -123,6 +123,7 @@ pub(super) async fn fit(scope: &Scope, tool: &str, is_kept: bool, outcome: Outco
         mut notes,
         effects,
         read,
+        asks,
     } = outcome;
     let (bytes, beginning) = (text.len(), beginning(&text, &form).to_owned());
     let kept = if is_kept {
@@ -143,6 +144,7 @@ pub(super) async fn fit(scope: &Scope, tool: &str, is_kept: bool, outcome: Outco
         notes,
         effects,
         read,
+        asks,
     }
 }
 

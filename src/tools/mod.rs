@@ -189,6 +189,8 @@ pub struct Outcome {
     pub effects: Vec<Effect>,
     /// Where the words of the text come from.
     pub read: Labels,
+    /// Set for a call that was not run because it needs an approval first: the rule, for people.
+    pub(crate) asks: Option<String>,
 }
 
 /// Where the text of a result comes from.
@@ -299,6 +301,15 @@ impl Outcome {
             notes: Vec::new(),
             effects: Vec::new(),
             read: Labels::NONE,
+            asks: None,
+        }
+    }
+
+    /// A call that needs an approval first.
+    fn asking(rule: &policy::Asks) -> Self {
+        Outcome {
+            asks: Some(rule.to_string()),
+            ..Outcome::say("")
         }
     }
 
@@ -383,6 +394,13 @@ struct Entry {
     spec: Arc<ToolSpec>,
     risk: Risk,
     tool: Box<dyn Tool>,
+}
+
+/// Whether a person has allowed exactly this call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Consent {
+    Wanted,
+    Given,
 }
 
 /// Why a turn does not have a tool.
@@ -479,6 +497,15 @@ impl ToolView {
 
     /// Runs the tool, or tells the model why not.
     pub async fn call(&self, scope: &Scope, call: &ToolCall) -> Outcome {
+        self.call_with(scope, call, Consent::Wanted).await
+    }
+
+    /// The same for a call that a person has allowed. All other rules count as they are now.
+    pub(crate) async fn call_allowed(&self, scope: &Scope, call: &ToolCall) -> Outcome {
+        self.call_with(scope, call, Consent::Given).await
+    }
+
+    async fn call_with(&self, scope: &Scope, call: &ToolCall, consent: Consent) -> Outcome {
         let Some(entry) = self.fitting().find(|entry| entry.spec.name == call.name) else {
             let names: Vec<&str> = self
                 .offered()
@@ -498,19 +525,26 @@ impl ToolView {
             ));
         }
         let reach = entry.tool.reach(scope, &call.arguments);
-        if let Err(refusal) = self.decide_reach(scope, reach, &entry.spec.name) {
-            tracing::info!(agent.id = %self.agent.id, tool = %entry.spec.name, turn.read = %scope.read.labels, "refused: it reaches out after untrusted words");
-            return Outcome::say(format!(
-                "The tool `{}` was not run: {refusal}. Go on without it, and tell the person if that matters.",
-                call.name
-            ));
-        }
+        let asks = match self.decide_reach(scope, reach, &entry.spec.name) {
+            Ok(asks) => asks,
+            Err(refusal) => {
+                tracing::info!(agent.id = %self.agent.id, tool = %entry.spec.name, turn.read = %scope.read.labels, "refused: it reaches out after untrusted words");
+                return Outcome::say(format!(
+                    "The tool `{}` was not run: {refusal}. Go on without it, and tell the person if that matters.",
+                    call.name
+                ));
+            }
+        };
         if text_bytes(&call.arguments) > MAX_ARGUMENT_BYTES {
             return Outcome::say(format!(
                 "The tool `{}` was not run: its arguments have more than {} MB. Call it with less.",
                 call.name,
                 MAX_ARGUMENT_BYTES / (1024 * 1024)
             ));
+        }
+        let asks = self.asks(&entry.spec.name).or(asks);
+        if let Some(rule) = asks.filter(|_| consent == Consent::Wanted) {
+            return Outcome::asking(&rule);
         }
         // The refusal names the tool as the registry does: a name from a model can be any text.
         tracing::debug!(agent.id = %self.agent.id, tool = %entry.spec.name, "tool called");
@@ -521,6 +555,12 @@ impl ToolView {
             && self.offered().any(|entry| entry.spec.name == "file_read");
         let outcome = long_results::fit(scope, &entry.spec.name, is_kept, outcome).await;
         outcome.finished(&self.agent.marks())
+    }
+
+    /// The rule by which each call of a tool needs an approval, if there is one.
+    pub(crate) fn asks(&self, tool: &str) -> Option<policy::Asks> {
+        let parents = self.parent.as_ref();
+        policy::asks(&self.agent.tools, tool).or_else(|| policy::parent_asks(parents?, tool))
     }
 
     /// Every tool with its risk, and the rule that takes it away.
@@ -564,17 +604,19 @@ impl ToolView {
         scope: &Scope,
         reach: Option<Reach>,
         tool: &str,
-    ) -> Result<(), policy::Refusal> {
-        let Some(reach) = reach else { return Ok(()) };
+    ) -> Result<Option<policy::Asks>, policy::Refusal> {
+        let Some(reach) = reach else { return Ok(None) };
         let parents = self.parent.as_ref().map(|parent| &parent.agent);
         let rules = std::iter::once(&self.agent).chain(parents);
         let strictest = rules.map(|agent| agent.tools.after_untrusted).max();
-        let decided =
-            policy::after_reading(strictest.unwrap_or_default(), &scope.read, self.role, reach);
-        if let Ok(policy::Reached::Untrusted) = decided {
-            tracing::info!(agent.id = %self.agent.id, %tool, turn.read = %scope.read.labels, "reaches out after untrusted words");
-        }
-        decided.map(drop)
+        let rule = strictest.unwrap_or_default();
+        let asks = match policy::after_reading(rule, &scope.read, self.role, reach)? {
+            policy::Reached::Trusted => return Ok(None),
+            policy::Reached::Untrusted => None,
+            policy::Reached::Asks(asks) => Some(asks),
+        };
+        tracing::info!(agent.id = %self.agent.id, %tool, turn.read = %scope.read.labels, "reaches out after untrusted words");
+        Ok(asks)
     }
 }
 

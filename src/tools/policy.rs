@@ -61,11 +61,46 @@ pub(crate) enum Refusal {
 }
 
 /// An allowed call that takes words elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reached {
     Trusted,
     /// After words that count for less than those of the asker.
     Untrusted,
+    /// The same, with an approval.
+    Asks(Asks),
+}
+
+/// A rule by which a call needs an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Asks {
+    Profile { profile: String },
+    Agent,
+    Parent(Box<Asks>),
+    Untrusted { read: Labels },
+}
+
+/// The rule by which each call of a tool needs an approval. It counts for tools that are not refused.
+pub(crate) fn asks(policy: &ToolPolicy, tool: &str) -> Option<Asks> {
+    let named = |limits: &ToolLimits| limits.ask.iter().any(|name| name.value == tool);
+    let profile = policy
+        .profile
+        .as_ref()
+        .filter(|profile| named(&profile.limits));
+    match profile {
+        Some(profile) => Some(Asks::Profile {
+            profile: profile.name.clone(),
+        }),
+        None => named(&policy.own).then_some(Asks::Agent),
+    }
+}
+
+/// The same in a turn of a subagent, by its parent's rules. A peer works by its own.
+pub(crate) fn parent_asks(parent: &Parent, tool: &str) -> Option<Asks> {
+    let rule = match parent.relation {
+        Relation::Subagent => asks(&parent.agent.tools, tool),
+        Relation::Peer => None,
+    };
+    rule.map(|rule| Asks::Parent(rule.into()))
 }
 
 /// Decides about a call that takes words elsewhere, by what its turn has read. A web address from a
@@ -83,6 +118,7 @@ pub(crate) fn after_reading(
     }
     match rule {
         AfterUntrusted::Label => Ok(Reached::Untrusted),
+        AfterUntrusted::Ask => Ok(Reached::Asks(Asks::Untrusted { read: below })),
         AfterUntrusted::Refuse => Err(Refusal::Untrusted {
             read: below,
             role,
@@ -204,7 +240,10 @@ pub(crate) fn check<'a>(
         .values()
         .map(|profile| &profile.limits);
     let all = profiles.chain(config.agents.iter().map(|agent| &agent.tools.limits));
-    let named = all.flat_map(|limits| limits.allow.iter().flatten().chain(&limits.deny));
+    let named = all.flat_map(|limits| {
+        let allow = limits.allow.iter().flatten();
+        allow.chain(&limits.deny).chain(&limits.ask)
+    });
     named
         .filter(|name| !known.contains(&name.value.as_str()))
         .map(|name| unknown(name, &known))
@@ -219,6 +258,23 @@ fn unknown(name: &Spanned<String>, known: &[&str]) -> Problem {
     Problem::new(name.span.clone(), format!("unknown tool `{}`", name.value))
         .label("no tool has this name")
         .help(advice)
+}
+
+impl fmt::Display for Asks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Asks::Profile { profile } => {
+                write!(f, "the risk profile `{profile}` asks before each call")
+            }
+            Asks::Agent => f.write_str("the agent's `tools.ask` names it"),
+            Asks::Parent(asks) => write!(f, "for the agent it works for, {asks}"),
+            Asks::Untrusted { read } => write!(
+                f,
+                "the conversation has {} in it, and this takes words elsewhere",
+                read.in_words()
+            ),
+        }
+    }
 }
 
 impl fmt::Display for Refusal {

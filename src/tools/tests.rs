@@ -99,6 +99,7 @@ async fn a_tool_that_does_not_exist_is_answered_with_those_that_do() {
     let own = ToolLimits {
         allow: Some(names(&["now", "file_read"])),
         deny: Vec::new(),
+        ask: Vec::new(),
     };
     let text = said(
         ToolPolicy {
@@ -118,6 +119,7 @@ async fn a_refused_call_is_answered_with_the_rule_that_refused_it() {
     let own = ToolLimits {
         allow: None,
         deny: names(&["file_write"]),
+        ask: Vec::new(),
     };
     let text = said(
         ToolPolicy {
@@ -222,7 +224,11 @@ fn any_limits() -> impl Strategy<Value = ToolLimits> {
         proptest::sample::subsequence(STUBS.map(|(name, _)| name).to_vec(), 0..=6)
             .prop_map(|list| names(&list))
     };
-    (proptest::option::of(some()), some()).prop_map(|(allow, deny)| ToolLimits { allow, deny })
+    (proptest::option::of(some()), some()).prop_map(|(allow, deny)| ToolLimits {
+        allow,
+        deny,
+        ask: Vec::new(),
+    })
 }
 
 fn any_policy() -> impl Strategy<Value = ToolPolicy> {

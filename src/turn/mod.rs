@@ -363,35 +363,41 @@ impl Run {
 
     /// Runs the tools of a round side by side and yields each at its end.
     pub(crate) fn call<'a>(&'a self, round: &'a Round) -> impl Stream<Item = Ran> + Unpin + 'a {
-        let running = round
-            .calls
-            .iter()
-            .enumerate()
-            .map(move |(number, call)| async move {
-                if let Some(refusal) = self.refusal(round, number) {
-                    return Ran {
-                        number,
-                        outcome: Ok(Outcome::say(refusal)),
-                    };
-                }
-                let called = AssertUnwindSafe(
-                    self.request
-                        .tools
-                        .call(&self.request.scope, call)
-                        .instrument(tracing::debug_span!("tool", tool = %call.name)),
-                )
-                .catch_unwind()
-                .await;
-                Ran {
+        let running = (0..round.calls.len()).map(move |number| async move {
+            match self.refusal(round, number) {
+                Some(refusal) => Ran {
                     number,
-                    outcome: called.map_err(|_| ToolPanicked),
+                    outcome: Ok(Outcome::say(refusal)),
+                },
+                None => {
+                    let (tools, scope) = (&self.request.tools, &self.request.scope);
+                    let call = &round.calls[number];
+                    guarded(number, call, tools.call(scope, call)).await
                 }
-            });
-        let parallel = match self.request.scope.role {
+            }
+        });
+        Box::pin(stream::iter(running).buffer_unordered(self.most_parallel()))
+    }
+
+    /// The same for these calls of a round, which a person has allowed.
+    pub(crate) fn call_allowed<'a>(
+        &'a self,
+        round: &'a Round,
+        numbers: &'a [usize],
+    ) -> impl Stream<Item = Ran> + Unpin + 'a {
+        let running = numbers.iter().map(move |number| async move {
+            let (tools, scope) = (&self.request.tools, &self.request.scope);
+            let call = &round.calls[*number];
+            guarded(*number, call, tools.call_allowed(scope, call)).await
+        });
+        Box::pin(stream::iter(running).buffer_unordered(self.most_parallel()))
+    }
+
+    fn most_parallel(&self) -> usize {
+        match self.request.scope.role {
             Role::Guest => MOST_PARALLEL_OF_A_GUEST,
             _ => MOST_PARALLEL,
-        };
-        Box::pin(stream::iter(running).buffer_unordered(parallel))
+        }
     }
 
     /// The reason not to run a call of a round, for the model.
@@ -433,6 +439,18 @@ impl Run {
     pub(crate) fn count_step(&mut self, usage: Usage) {
         self.steps += 1;
         self.usage.add(usage);
+    }
+}
+
+/// Runs a call to its end. A panic ends only this call.
+async fn guarded(number: usize, call: &ToolCall, running: impl Future<Output = Outcome>) -> Ran {
+    let span = tracing::debug_span!("tool", tool = %call.name);
+    let called = AssertUnwindSafe(running.instrument(span))
+        .catch_unwind()
+        .await;
+    Ran {
+        number,
+        outcome: called.map_err(|_| ToolPanicked),
     }
 }
 

@@ -1,7 +1,7 @@
 // What runs a house from day to day: a stopped turn, a message sent again, somebody let in, a switched place; and a key that may only
 // look sees no button.
 
-import { assert, base, browse, expect } from "./kit.mjs";
+import { assert, base, browse, eventually, expect } from "./kit.mjs";
 
 const place = "telegram:topic:-1001:101";
 const yes = (page) => page.locator("dialog[open] .row.end button").last().click();
@@ -27,9 +27,9 @@ await browse(async (page, context) => {
   // Delivery: the budgets with their use; one is sent again, one is given up.
   await page.goto(`${base}/delivery`);
   const budget = page.locator('[data-platform="telegram"]');
-  assert.match(await budget.innerText(), /all chats[^]*30 in a second[^]*a group[^]*20 in a minute/);
+  await eventually(async () => assert.match(await budget.innerText(), /all chats[^]*30 in a second[^]*a group[^]*20 in a minute/));
   await page.locator('[data-chat="telegram:group:-1001"]', { hasText: /[1-9] of 20 in a minute/ }).waitFor();
-  assert.equal(await page.locator("tr[data-row]").count(), 2);
+  await eventually(async () => assert.equal(await page.locator("tr[data-row]").count(), 2));
   await page.locator("tr[data-row]").first().getByRole("button", { name: "Retry" }).click();
   await page.waitForFunction(() => document.querySelectorAll("tr[data-row]").length === 1);
   await page.getByRole("button", { name: "Give up" }).click();
@@ -71,7 +71,7 @@ await browse(async (page, context) => {
   await page.waitForURL(`${base}/chat?place=web:home:fork-rose`);
   await page.locator(".message.person", { hasText: "hello" }).first().waitFor();
   await page.locator(".message.agent", { hasText: "hello" }).first().waitFor();
-  assert.equal(await page.locator("#talk-agent").innerText(), "Rose");
+  await eventually(async () => assert.equal(await page.locator("#talk-agent").innerText(), "Rose"));
   await page.goto(`${base}/conversations/${place}`);
   await page.getByRole("button", { name: "New" }).click();
   await yes(page);

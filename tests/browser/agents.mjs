@@ -1,6 +1,6 @@
 // The life of an agent: made, edited, given a topic where it sticks, put into the archive while its topic is open, and brought back.
 
-import { accessible, answered, assert, base, browse, expect, say } from "./kit.mjs";
+import { accessible, answered, assert, base, browse, eventually, expect, say } from "./kit.mjs";
 
 const card = (page, id) => page.locator(`.agent[data-agent="${id}"]`);
 const yes = (page) => page.locator("dialog[open] .row.end button").last().click();
@@ -9,9 +9,9 @@ await browse(async (page, context) => {
   // Cards: the default has its badge, and nothing that would take it away.
   await page.goto(`${base}/agents`);
   await card(page, "main").getByText("Default", { exact: true }).waitFor();
-  assert.equal(await card(page, "main").getByRole("button", { name: "Archive" }).count(), 0);
-  assert.equal(await card(page, "rose").getByRole("button", { name: "Archive" }).count(), 1);
-  assert.match(await card(page, "rose").innerText(), /🌹[^]*Rose[^]*skill[^]*memor[^]*place/);
+  await eventually(async () => assert.equal(await card(page, "main").getByRole("button", { name: "Archive" }).count(), 0));
+  await eventually(async () => assert.equal(await card(page, "rose").getByRole("button", { name: "Archive" }).count(), 1));
+  await eventually(async () => assert.match(await card(page, "rose").innerText(), /🌹[^]*Rose[^]*skill[^]*memor[^]*place/));
   await accessible(page);
 
   // Create.
@@ -36,11 +36,11 @@ await browse(async (page, context) => {
   await page.selectOption("#file", "USER.md");
   await page.getByText("Leave SOUL.md without saving?").waitFor();
   await page.locator("dialog[open]").getByText("Cancel").click();
-  assert.equal(await page.inputValue("#file"), "SOUL.md");
+  await eventually(async () => assert.equal(await page.inputValue("#file"), "SOUL.md"));
   await page.click("#file-form button[type=submit]");
   await page.getByText("SOUL.md is saved").waitFor();
   await page.reload();
-  assert.equal(await page.inputValue('#identity [name="vibe"]'), "dry, brief");
+  await eventually(async () => assert.equal(await page.inputValue('#identity [name="vibe"]'), "dry, brief"));
   await page.waitForFunction(() => document.getElementById("file-text")?.value.includes("a desert"));
   await accessible(page);
 
@@ -59,7 +59,7 @@ await browse(async (page, context) => {
   // Tools and limits: the lines are shown first, a wrong value says so, and the change is taken back.
   await page.goto(`${base}/agents/dot`);
   const review = (form) => page.locator(`${form} button[type=submit]`);
-  assert.ok(await review("#tools").isDisabled());
+  await eventually(async () => assert.ok(await review("#tools").isDisabled()));
   await page.locator('#tools [name="tool"][value="web_fetch"]').focus();
   await page.keyboard.press("Space");
   await review("#tools").click();
@@ -67,11 +67,11 @@ await browse(async (page, context) => {
   await accessible(page);
   await yes(page);
   await page.getByText("Saved. It counts").waitFor();
-  assert.ok(!(await page.locator('#tools [name="tool"][value="web_fetch"]').isChecked()));
+  await eventually(async () => assert.ok(!(await page.locator('#tools [name="tool"][value="web_fetch"]').isChecked())));
   await page.locator("#tools tr", { hasText: "web_fetch" }).getByText("deny").first().waitFor();
   await page.getByRole("button", { name: "Undo" }).click();
   await page.getByText("Taken back.").waitFor();
-  assert.ok(await page.locator('#tools [name="tool"][value="web_fetch"]').isChecked());
+  await eventually(async () => assert.ok(await page.locator('#tools [name="tool"][value="web_fetch"]').isChecked()));
   await page.getByLabel("max steps").fill("0");
   await review("#limits").click();
   await page.locator("#limits .note.bad", { hasText: "max_steps" }).waitFor();
@@ -81,7 +81,7 @@ await browse(async (page, context) => {
   await page.locator("dialog[open] pre", { hasText: "+tokens_per_day = 5000" }).waitFor();
   await yes(page);
   await page.getByText("Saved. It counts").waitFor();
-  assert.equal(await page.getByLabel("max steps").inputValue(), "12");
+  await eventually(async () => assert.equal(await page.getByLabel("max steps").inputValue(), "12"));
   await page.locator("#limits tr", { hasText: "max steps" }).getByText(/config.toml:/).waitFor();
   await page.fill('#model [name="fallback"]', "nowhere/x");
   await review("#model").click();
@@ -96,11 +96,11 @@ await browse(async (page, context) => {
   await say(page, "how are you");
   await answered(page, "Dot", "how are you");
   await page.reload();
-  assert.equal(await page.locator("#agent-picker").inputValue(), "dot");
-  assert.match(await page.title(), /🦔 Dot/);
-  assert.equal(await page.locator("a.topic[aria-current] .mark").innerText(), "🦔");
-  assert.equal(await page.locator("a.topic", { hasText: "Code" }).locator(".mark").count(), 1);
-  assert.notEqual(await page.locator("a.topic", { hasText: "Code" }).locator(".mark").innerText(), "🦔");
+  await eventually(async () => assert.equal(await page.locator("#agent-picker").inputValue(), "dot"));
+  await eventually(async () => assert.match(await page.title(), /🦔 Dot/));
+  await eventually(async () => assert.equal(await page.locator("a.topic[aria-current] .mark").innerText(), "🦔"));
+  await eventually(async () => assert.equal(await page.locator("a.topic", { hasText: "Code" }).locator(".mark").count(), 1));
+  await eventually(async () => assert.notEqual(await page.locator("a.topic", { hasText: "Code" }).locator(".mark").innerText(), "🦔"));
 
   // Pause and resume, from another window.
   const other = await context.newPage();
@@ -117,7 +117,7 @@ await browse(async (page, context) => {
   await other.getByText("1 place of its own fall back").waitFor();
   await yes(other);
   await other.waitForURL(`${base}/agents`);
-  assert.equal(await card(other, "dot").count(), 0);
+  await eventually(async () => assert.equal(await card(other, "dot").count(), 0));
   await page.waitForFunction(() => document.getElementById("talk-agent")?.textContent === "Rose");
   await say(page, "who is it now");
   await answered(page, "Rose", "who is it now");

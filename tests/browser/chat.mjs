@@ -1,19 +1,19 @@
 // Two agents in two topics, a switch, a command, a file, a new topic, and a reload that shows the same.
 
-import { accessible, answered, assert, browse, say } from "./kit.mjs";
+import { accessible, answered, assert, browse, eventually, say } from "./kit.mjs";
 
 await browse(async (page) => {
   const topics = () => page.locator("#topic-list a.topic");
   await page.waitForSelector("#topic-list a.topic");
   const names = await page.locator("#topic-list a.topic b").allTextContents();
   assert.deepEqual(names, ["Main", "Writing", "Code"]);
-  assert.ok(await page.locator("#agent-picker option").count() >= 3, "the first paint has the agents");
+  await eventually(async () => assert.ok(await page.locator("#agent-picker option").count() >= 3, "the first paint has the agents"));
 
   await topics().filter({ hasText: "Writing" }).click();
   await page.waitForFunction(() => document.getElementById("talk-agent")?.textContent === "Rose");
   await say(page, "a title for my talk");
   await answered(page, "Rose", "a title for my talk");
-  assert.match(await page.title(), /Writing · 🌹 Rose/);
+  await eventually(async () => assert.match(await page.title(), /Writing · 🌹 Rose/));
 
   await topics().filter({ hasText: "Code" }).click();
   await page.waitForFunction(() => document.getElementById("talk-agent")?.textContent === "Ada");
@@ -29,14 +29,14 @@ await browse(async (page) => {
   await page.reload();
   await answered(page, "Ada", "why does it loop");
   await answered(page, "Main", "and now");
-  assert.equal(await page.locator("#agent-picker").inputValue(), "main");
+  await eventually(async () => assert.equal(await page.locator("#agent-picker").inputValue(), "main"));
 
   // A new topic begins with the agent of the one that is looked at.
   await topics().filter({ hasText: "Writing" }).click();
   await page.waitForFunction(() => document.getElementById("talk-agent")?.textContent === "Rose");
   await page.click("#new");
   await page.fill("#new-name", "Garden plans");
-  assert.equal(await page.locator("#new-agent").inputValue(), "rose");
+  await eventually(async () => assert.equal(await page.locator("#new-agent").inputValue(), "rose"));
   await page.click("#new-form button[type=submit]");
   await say(page, "where do beans grow");
   await answered(page, "Rose", "where do beans grow");

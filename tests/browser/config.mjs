@@ -1,6 +1,6 @@
 // config.toml: a problem is shown at its line and changes nothing, a change is compared and applied, and an earlier text comes back.
 
-import { accessible, assert, base, browse } from "./kit.mjs";
+import { accessible, assert, base, browse, eventually } from "./kit.mjs";
 
 await browse(async (page) => {
   await page.goto(`${base}/config`);
@@ -12,7 +12,7 @@ await browse(async (page) => {
   await field.fill(`${first}\n[agents.rose.limits]\nturns_per_minute = "many"\n`);
   const line = first.split("\n").length + 2;
   await page.locator("#problems .note.bad", { hasText: `line ${line}` }).waitFor();
-  assert.ok(await apply.isDisabled());
+  await eventually(async () => assert.ok(await apply.isDisabled()));
   await page.locator("#problems button").first().click();
   const selected = await page.evaluate(() => {
     const field = /** @type {HTMLTextAreaElement} */ (document.getElementById("text"));
@@ -32,9 +32,9 @@ await browse(async (page) => {
   await page.locator("#diff", { hasText: "+turns_per_minute = 7" }).waitFor();
   await apply.click();
   await page.getByText("Applied. It counts now.").waitFor();
-  assert.match(await field.inputValue(), /turns_per_minute = 7/);
+  await eventually(async () => assert.match(await field.inputValue(), /turns_per_minute = 7/));
   await page.goto(`${base}/agents/rose`);
-  assert.equal(await page.getByLabel("turns per minute").inputValue(), "7");
+  await eventually(async () => assert.equal(await page.getByLabel("turns per minute").inputValue(), "7"));
 
   // The form changes the same text, and comments stay.
   await page.goto(`${base}/config`);
@@ -51,5 +51,5 @@ await browse(async (page) => {
   await page.locator("dialog[open] pre", { hasText: "-turns_per_minute = 9" }).waitFor();
   await page.locator("dialog[open] .row.end button").last().click();
   await page.getByText("Rolled back. It counts now.").waitFor();
-  assert.equal(await field.inputValue(), first);
+  await eventually(async () => assert.equal(await field.inputValue(), first));
 });

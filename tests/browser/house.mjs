@@ -1,6 +1,6 @@
 // Gives a Telegram topic to another agent: by drag, undone, then by menu as a line of config.toml.
 
-import { accessible, assert, base, browse } from "./kit.mjs";
+import { accessible, assert, base, browse, eventually } from "./kit.mjs";
 
 const place = process.env.PARLOR_PLACE;
 
@@ -18,11 +18,11 @@ await browse(async (page) => {
   await page.locator("dialog pre", { hasText: "/agent main" }).waitFor();
   await page.click("dialog button.main");
   await holder("main");
-  assert.equal(await row().getAttribute("data-how"), "pin");
+  await eventually(async () => assert.equal(await row().getAttribute("data-how"), "pin"));
 
   await page.locator(".toast button", { hasText: "Undo" }).click();
   await holder("rose");
-  assert.equal(await row().getAttribute("data-how"), "own");
+  await eventually(async () => assert.equal(await row().getAttribute("data-how"), "own"));
 
   await row().locator("button.give").click();
   await page.selectOption("dialog select", "main");
@@ -30,7 +30,7 @@ await browse(async (page) => {
   await page.locator("dialog pre", { hasText: `match = "${place}"` }).waitFor();
   await page.click("dialog button.main");
   await holder("main");
-  assert.equal(await row().getAttribute("data-how"), "own");
+  await eventually(async () => assert.equal(await row().getAttribute("data-how"), "own"));
 
   await page.fill("#q", "nothing is called so");
   await page.keyboard.press("Enter");

@@ -8,6 +8,9 @@ const require = createRequire(`${process.env.PARLOR_BROWSER}/package.json`);
 const { chromium } = require("playwright-core");
 const { AxeBuilder } = require("@axe-core/playwright");
 
+/** Milliseconds until something on a page must have happened, on a loaded machine. */
+const patience = 30000;
+
 /** Console lines that a test expects, because it does something that is refused. */
 const expected = [];
 
@@ -28,7 +31,7 @@ export async function browse(scenario) {
   const errors = [];
   try {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB", timezoneId: "UTC" });
-    context.setDefaultTimeout(15000);
+    context.setDefaultTimeout(patience);
     const page = await context.newPage();
     page.on("console", (line) => {
       if (line.type() === "error" && !expected.some((words) => line.text().includes(words))) errors.push(line.text());
@@ -61,6 +64,21 @@ export async function accessible(page) {
   const told = grave.map((found) => `${page.url()} ${found.id}: ${found.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
   if (process.env.PARLOR_LAX) told.forEach((line) => console.error(line));
   else assert.deepEqual(told, [], "axe");
+}
+
+/**
+ * Repeats an assertion until it holds: a page answers a press a moment later. In the end it fails as it did last.
+ * @param {() => Promise<void>} asserted
+ */
+export async function eventually(asserted) {
+  for (const end = Date.now() + patience; ; ) {
+    try {
+      return await asserted();
+    } catch (failure) {
+      if (Date.now() > end) throw failure;
+      await new Promise((again) => setTimeout(again, 25));
+    }
+  }
 }
 
 /** The address of the gateway, from the link. */

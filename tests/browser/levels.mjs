@@ -1,6 +1,6 @@
 // The house with a Discord server: its name and its categories stand above their channels, and are folded by keyboard.
 
-import { accessible, assert, base, browse } from "./kit.mjs";
+import { accessible, assert, base, browse, eventually } from "./kit.mjs";
 
 await browse(async (page) => {
   for (const width of [1280, 360]) {
@@ -17,7 +17,7 @@ await browse(async (page) => {
   const lab = page.getByRole("button", { name: "Places in Lab" });
   await lab.focus();
   await page.keyboard.press("Enter");
-  assert.equal(await lab.getAttribute("aria-expanded"), "false");
+  await eventually(async () => assert.equal(await lab.getAttribute("aria-expanded"), "false"));
   await page.locator('[data-place="discord:channel:8202"]').waitFor({ state: "hidden" });
   await page.keyboard.press("Enter");
   await page.locator('[data-place="discord:channel:8202"]').waitFor();

@@ -1,6 +1,6 @@
 // The choice of an agent is in the address: it survives a reload, goes along to other pages, and decides which memories are shown.
 
-import { accessible, assert, base, browse } from "./kit.mjs";
+import { accessible, assert, base, browse, eventually } from "./kit.mjs";
 
 const remember = (page, agent, text, visibility) =>
   page.evaluate(
@@ -22,24 +22,24 @@ await browse(async (page) => {
   await page.goto(`${base}/memory`);
   await page.selectOption("#scope", "rose");
   await page.waitForURL(/agent=rose/);
-  assert.ok(await has("roses like the sun"));
-  assert.ok(await has("[main] beans grow"), "another agent's memory has its badge");
-  assert.ok(await has("Main, everywhere; also Rose (read_memory_from)"), "who sees it, and why");
-  assert.ok(await has("every agent, everywhere"));
+  await eventually(async () => assert.ok(await has("roses like the sun")));
+  await eventually(async () => assert.ok(await has("[main] beans grow"), "another agent's memory has its badge"));
+  await eventually(async () => assert.ok(await has("Main, everywhere; also Rose (read_memory_from)"), "who sees it, and why"));
+  await eventually(async () => assert.ok(await has("every agent, everywhere")));
   await accessible(page);
 
   // Main does not read Rose's.
   await page.selectOption("#scope", "main");
   await page.waitForURL(/agent=main/);
-  assert.ok(!(await has("roses like the sun")));
-  assert.ok(await has("beans grow"));
+  await eventually(async () => assert.ok(!(await has("roses like the sun"))));
+  await eventually(async () => assert.ok(await has("beans grow")));
   await page.reload();
-  assert.equal(await page.inputValue("#scope"), "main");
-  assert.ok(!(await has("roses like the sun")));
+  await eventually(async () => assert.equal(await page.inputValue("#scope"), "main"));
+  await eventually(async () => assert.ok(!(await has("roses like the sun"))));
   for (const name of ["Conversations", "Logs"]) {
     await page.locator("#nav").getByText(name, { exact: true }).click();
     await page.waitForURL(/agent=main/);
-    assert.equal(await page.inputValue("#scope"), "main");
+    await eventually(async () => assert.equal(await page.inputValue("#scope"), "main"));
   }
 
   // Search, and forget.
@@ -47,7 +47,7 @@ await browse(async (page) => {
   await page.fill("#q", "beans");
   await page.keyboard.press("Enter");
   await page.waitForURL(/agent=main&q=beans/);
-  assert.equal((await shown()).length, 1);
+  await eventually(async () => assert.equal((await shown()).length, 1));
   await page.getByRole("button", { name: "Forget" }).click();
   await page.locator("dialog[open]").getByText("beans grow").waitFor();
   await page.locator("dialog[open] button.danger").click();

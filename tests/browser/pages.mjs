@@ -3,7 +3,7 @@
 
 import { accessible, assert, base, browse } from "./kit.mjs";
 
-const pages = (process.env.PARLOR_PAGES || "/chat /house /what-if /overview /conversations /turns /live /agents /agents/rose /memory /memory?agent=rose /config /logs /people /jobs /delivery /usage /audit /system").split(" ");
+const pages = (process.env.PARLOR_PAGES || "/chat /house /what-if /overview /conversations /turns /live /approvals /agents /agents/rose /memory /memory?agent=rose /config /logs /people /jobs /delivery /usage /audit /system").split(" ");
 const shots = process.env.PARLOR_SHOTS;
 /** @type {Record<string, { width: number, height: number }>} */
 const sizes = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 740 } };

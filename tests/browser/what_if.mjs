@@ -2,7 +2,7 @@
 // The list that was shown goes to PARLOR_LIST, so that the test can compare it with what happens.
 
 import { writeFileSync } from "node:fs";
-import { accessible, assert, base, browse, expect } from "./kit.mjs";
+import { accessible, assert, base, browse, eventually, expect } from "./kit.mjs";
 
 expect("409");
 
@@ -30,8 +30,8 @@ await browse(async (page) => {
   await page.goto(`${base}/what-if`);
   // The newest real message is shown at first: somebody who did not speak to the bot, in a closed place.
   await answers("nobody");
-  assert.equal(await page.locator('[data-stage="place"]').getAttribute("data-state"), "stops");
-  assert.equal(await page.locator("[data-rank]").count(), 14);
+  await eventually(async () => assert.equal(await page.locator('[data-stage="place"]').getAttribute("data-state"), "stops"));
+  await eventually(async () => assert.equal(await page.locator("[data-rank]").count(), 14));
   await accessible(page);
 
   // A made-up message.
@@ -39,10 +39,10 @@ await browse(async (page) => {
   await page.fill('[name="place"]', "telegram:topic:-1001:101");
   await page.fill('[name="person"]', "telegram:222");
   await answers("rose");
-  assert.equal(await page.locator('[data-says="decides"]').getAttribute("data-rank"), "exact_topic");
+  await eventually(async () => assert.equal(await page.locator('[data-says="decides"]').getAttribute("data-rank"), "exact_topic"));
   await page.uncheck('[name="mention"]');
   await answers("nobody");
-  assert.equal(await page.locator('[data-stage="mention"]').getAttribute("data-state"), "stops");
+  await eventually(async () => assert.equal(await page.locator('[data-stage="mention"]').getAttribute("data-state"), "stops"));
   await page.check('[name="reply"]');
   await answers("rose");
 
@@ -52,15 +52,15 @@ await browse(async (page) => {
   await page.fill("#text", wrong);
   const line = wrong.split("\n").findIndex((words) => words.includes("adda")) + 1;
   await page.locator("#problems .note", { hasText: "unknown agent `adda`" }).waitFor();
-  assert.equal(await page.locator("#lines b").textContent(), String(line));
-  assert.ok(await page.locator("#rules button[type=submit]").isDisabled());
+  await eventually(async () => assert.equal(await page.locator("#lines b").textContent(), String(line)));
+  await eventually(async () => assert.ok(await page.locator("#rules button[type=submit]").isDisabled()));
   await page.locator("#problems button", { hasText: `Line ${line}` }).click();
-  assert.equal(await page.evaluate(() => getSelection()?.toString() || document.querySelector("#text").value.slice(document.querySelector("#text").selectionStart, document.querySelector("#text").selectionEnd)), 'agent = "adda"');
+  await eventually(async () => assert.equal(await page.evaluate(() => getSelection()?.toString() || document.querySelector("#text").value.slice(document.querySelector("#text").selectionStart, document.querySelector("#text").selectionEnd)), 'agent = "adda"'));
 
   // Undone, nothing would change.
   await page.click("#undo");
   await settled();
-  assert.equal(await text(), before);
+  await eventually(async () => assert.equal(await text(), before));
   await page.fill("#text", `${before}\n# nothing but a comment\n`);
   await page.locator('#changed [data-count="0"]').waitFor();
 
@@ -86,7 +86,7 @@ await browse(async (page) => {
   await page.click("#keep");
   await page.locator(".toast", { hasText: "Save keeps it" }).waitFor();
   await settled();
-  assert.match(await text(), /\[\[route_tests\]\]\nname = "ada answers in [^"]*"\nplace = "telegram:topic:-1001:101"\nagent = "ada"/);
+  await eventually(async () => assert.match(await text(), /\[\[route_tests\]\]\nname = "ada answers in [^"]*"\nplace = "telegram:topic:-1001:101"\nagent = "ada"/));
   await page.click("#rules button[type=submit]");
   await page.locator(".toast", { hasText: "Saved" }).waitFor();
   await settled();
@@ -98,7 +98,7 @@ await browse(async (page) => {
   await page.locator("#problems .note", { hasText: "fails: rose answers, not ada" }).waitFor();
   await page.click("#undo");
   await settled();
-  assert.equal(await text(), tested);
+  await eventually(async () => assert.equal(await text(), tested));
 
   // With nothing edited, one press writes a test into the file.
   await page.fill('[name="place"]', "telegram:topic:-1001:102");
@@ -106,5 +106,5 @@ await browse(async (page) => {
   await page.click("#keep");
   await page.locator(".toast", { hasText: "Kept as a route test" }).waitFor();
   await settled();
-  assert.equal((await text()).match(/\[\[route_tests\]\]/g).length, 2);
+  await eventually(async () => assert.equal((await text()).match(/\[\[route_tests\]\]/g).length, 2));
 });

@@ -160,6 +160,7 @@ async fn the_numbers_of_a_busy_minute() {
         .filter_map(|line| line.strip_prefix("# TYPE "))
         .collect();
     assert_snapshot!(families.into_iter().collect::<Vec<_>>().join("\n"), @"
+    parlor_approvals_open gauge
     parlor_build gauge
     parlor_cost counter
     parlor_log_lines_dropped counter

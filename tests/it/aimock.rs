@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 use crate::support::House;
 use crate::support::fake_telegram::{ALICE, BOB, Dm};
 use crate::support::tell_skipped;
+use crate::webhook::free_port;
 
 /// Where aimock's program is; `scripts/check` installs one and sets this.
 const PROGRAM: &str = "PARLOR_AIMOCK";
@@ -92,14 +93,6 @@ match = "telegram:dm:222"
 agent = "claude"
 "#
     )
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener
-        .local_addr()
-        .expect("a bound listener has an address")
-        .port()
 }
 
 /// Another process cannot wake us, so it is knocked at again and again.

@@ -73,6 +73,10 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("POST", "/jobs/{id}/run", "operate"),
     ("POST", "/jobs/{id}/pause", "operate"),
     ("POST", "/jobs/{id}/resume", "operate"),
+    ("GET", "/approvals", "read"),
+    ("GET", "/approvals/{id}", "read"),
+    ("POST", "/approvals/{id}/allow", "operate"),
+    ("POST", "/approvals/{id}/refuse", "operate"),
     ("GET", "/delivery/budgets", "read"),
     ("GET", "/undelivered", "read"),
     ("POST", "/undelivered/retry", "operate"),
@@ -128,7 +132,7 @@ fn filled(path: &str) -> String {
         .replace("{which}", "nothing");
     match path.as_str() {
         path if path.starts_with("/pairing/people") => path.replace("{id}", "telegram:404"),
-        path if ["/memories", "/config", "/jobs"]
+        path if ["/memories", "/config", "/jobs", "/approvals"]
             .iter()
             .any(|start| path.starts_with(start)) =>
         {

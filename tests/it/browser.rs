@@ -275,6 +275,38 @@ async fn the_house_is_run_from_its_pages() {
     process.stop().await;
 }
 
+/// A call waits for a yes, which is given on the dashboard.
+#[tokio::test]
+async fn a_call_is_allowed_on_the_dashboard_and_runs() {
+    let Some(browser) = browser() else { return };
+    let house = House::new(&format!(
+        "[access]\nowners = [\"telegram:111\"]\n[admin]\nlisten = \"{}\"\n\
+         [agents.main]\ntools = {{ ask = [\"file_write\"] }}\n",
+        free_address()
+    ))
+    .await;
+    let process = house.spawn().await;
+    process.wait_for_log("the admin listener is on").await;
+    let alice = house.telegram.dm(ALICE);
+    let arguments = serde_json::json!({ "path": "a.md", "content": "tea" });
+    house
+        .model
+        .enqueue(Script::tool_call("file_write", arguments));
+    alice.says("write it").await;
+    house
+        .wait_until_stored("SELECT count(*) FROM open_turns WHERE parked = 1", "1")
+        .await;
+    let link = link(house.home.path()).await;
+    browse(&browser, "approvals.mjs", &[("PARLOR_LINK", &link)]).await;
+    let written = house.home.path().join("agents/main/workspace/a.md");
+    assert!(written.exists(), "the tool has run");
+    alice.wait_for_sent(2).await;
+    house
+        .wait_until_stored("SELECT count(*) FROM outbox WHERE state <> 'sent'", "0")
+        .await;
+    process.stop().await;
+}
+
 #[tokio::test]
 async fn a_revoked_sign_in_ends_the_open_chat() {
     let Some(browser) = browser() else { return };

@@ -238,7 +238,7 @@ async fn status_and_help_say_more_to_owners() {
     /new: start a fresh conversation
     /stop: cancel the answer
     /status: what is going on here
-    /memory, /remember TEXT, /forget WORDS: what the agent knows
+    /memory, /remember TEXT: what the agent knows
     /whoami: who you are here, and why this agent answers
 
     /help all lists every command.
@@ -262,7 +262,6 @@ async fn status_and_help_say_more_to_owners() {
     /skills: the skills of the agent here
     /memory: what the agent here remembers
     /remember [--person | --place] text: save a memory
-    /forget words | id: find a memory and delete it
 
     You and the bot
     /whoami: who you are, where you are, and why this agent answers

@@ -11,7 +11,9 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tokio::process::{Child, Command};
 
+use crate::cli::run;
 use crate::support::House;
+use crate::support::fake_model::Script;
 use crate::support::fake_telegram::{ALICE, BOB, CAROL, Fault};
 use crate::support::house::{Process, parlor};
 
@@ -140,13 +142,13 @@ async fn the_console_tells_who_wrote_where_and_who_answered() {
     topic.says(ALICE, "@parlor_bot hello").await;
     assert_snapshot!(console.wait_for("Alice in").await, @"[rose] Alice in “Writing” → 🌹 Rose (exact topic, line 20 of config.toml) · N s · N tokens · cost N");
     topic.says(BOB, "talk among people").await;
-    assert_snapshot!(console.wait_for("Bob in").await, @"[system] Bob in “Writing”: ignored, the message neither mentions the bot nor replies to it");
+    assert_snapshot!(console.wait_for("Bob (telegram:222) in").await, @"[system] Bob (telegram:222) in “Writing”: ignored, the message neither mentions the bot nor replies to it");
     house
         .telegram
         .supergroup(-1009)
         .says(BOB, "@parlor_bot hello")
         .await;
-    assert_snapshot!(console.wait_for("Chat -1009").await, @"[system] Bob in “Chat -1009”: ignored, no binding or /agent opens this group");
+    assert_snapshot!(console.wait_for("Chat -1009").await, @"[system] Bob (telegram:222) in “Chat -1009”: ignored, no binding or /agent opens this group");
     let carol = house.telegram.dm(CAROL);
     carol.says("let me in").await;
     carol.wait_for_sent(1).await;
@@ -322,4 +324,34 @@ async fn the_console_tells_who_was_refused_let_in_and_put_out() {
     assert_snapshot!(console.wait_for("is a guest").await, @"[system] Carol (telegram:333) is a guest again, put out by Alice");
     console.signal("-INT").await;
     assert_eq!(console.exit_code().await, Some(0));
+}
+
+/// A run of a job is told like other turns: with time, cost and place.
+#[tokio::test]
+async fn a_run_of_a_job_has_a_line() {
+    let house = House::new(TEAM).await;
+    house.model.answer_with(|_| Script::text("Tea is made."));
+    let _topic = house.telegram.forum(-1001).topic(101, "Writing");
+    let console = Console::start(&house);
+    console.wait_for("is up").await;
+    let home = house.home.path();
+    let add = [
+        "job",
+        "add",
+        "--agent",
+        "rose",
+        "--every",
+        "1h",
+        "--place",
+        "telegram:topic:-1001:101",
+        "tea",
+        "Make tea.",
+    ];
+    assert_eq!(run(home, &add).await.code, 0);
+    assert_eq!(run(home, &["job", "run", "rose/tea"]).await.code, 0);
+    let line = console.wait_for("(its job)").await;
+    assert!(
+        line.contains("job tea in telegram:topic:-1001:101 → 🌹 Rose (its job) · N s · N tokens"),
+        "{line}"
+    );
 }

@@ -103,7 +103,7 @@ async fn faults_on_telegram_are_told_apart() {
             .telegram
             .fail("getMe", Fault::Unauthorized)
             .until_dropped();
-        assert_snapshot!(found(home, "telegram.token").await, @"bad: Telegram does not accept the bot token. () → Get a valid one from @BotFather (/token), put it where token of [telegram] points, then parlor reload");
+        assert_snapshot!(found(home, "telegram.token").await, @"bad: Telegram does not accept the bot token. () → Get a valid one from @BotFather (/token), put it where token of [telegram] points, then parlor reload; a new environment variable needs a new start");
     }
     {
         let _down = house
@@ -270,7 +270,7 @@ async fn faults_on_discord_are_told_apart() {
         let _refused = discord
             .fail(Route::GetMe, DiscordFault::UNAUTHORIZED)
             .until_dropped();
-        assert_snapshot!(found(home, "discord.token").await, @"bad: Discord does not accept the bot token. () → Reset it on the Bot page of the developer portal, put it where token of [discord] points, then parlor reload");
+        assert_snapshot!(found(home, "discord.token").await, @"bad: Discord does not accept the bot token. () → Reset it on the Bot page of the developer portal, put it where token of [discord] points, then parlor reload; a new environment variable needs a new start");
     }
     {
         let _down = discord
@@ -403,6 +403,30 @@ async fn what_is_safe_is_repaired_when_asked() {
         (0o700, 0o600)
     );
     assert!(!path.join(".restoring-1").exists());
+}
+
+/// Doctor judges a secret's file as the config does, also within a closed home.
+#[tokio::test]
+async fn a_secret_that_the_config_refuses_is_not_fine() {
+    let home = fresh_home().await;
+    let path = home.path();
+    fs::create_dir_all(path.join("secrets")).expect("makes");
+    fs::write(path.join("secrets/key"), "sk-1").expect("writes");
+    set_mode(path, 0o700);
+    set_mode(&path.join("secrets"), 0o700);
+    set_mode(&path.join("secrets/key"), 0o644);
+    let config = fs::read_to_string(path.join("config.toml")).expect("reads");
+    let provider = "[providers.far]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = { file = \"secrets/key\" }\n";
+    fs::write(path.join("config.toml"), format!("{config}\n{provider}")).expect("writes");
+    let found = found(path, "secrets.modes").await;
+    assert!(
+        found.contains("the file secrets/key is open to other users of this machine")
+            && found.ends_with("→ chmod 600 HOME/secrets/key, then parlor reload"),
+        "{found}"
+    );
+    let (_, told) = json(path, &["--fix"]).await;
+    assert!(!troubles(&told).contains("secrets.modes"), "{told:#}");
+    assert_eq!(mode(&path.join("secrets/key")), 0o600);
 }
 
 /// S1.66

@@ -225,7 +225,7 @@ async fn a_kill_at_any_point_loses_nothing_and_repeats_nothing() {
     let names = parlor::fail_points::names();
     let never: Vec<&String> = names
         .iter()
-        .filter(|name| !counts.contains_key(*name))
+        .filter(|name| !counts.contains_key(*name) && !is_elsewhere(name))
         .collect();
     assert!(
         never.is_empty(),
@@ -234,7 +234,7 @@ async fn a_kill_at_any_point_loses_nothing_and_repeats_nothing() {
     let (slots, mut running) = (Arc::new(Semaphore::new(HOUSES)), JoinSet::new());
     for point in names
         .into_iter()
-        .filter(|name| only.as_ref().is_none_or(|only| only == name))
+        .filter(|name| !is_elsewhere(name) && only.as_ref().is_none_or(|only| only == name))
     {
         let (slots, count) = (slots.clone(), counts[&point]);
         running.spawn(async move {
@@ -245,6 +245,11 @@ async fn a_kill_at_any_point_loses_nothing_and_repeats_nothing() {
     }
     let failures: Vec<String> = running.join_all().await.into_iter().flatten().collect();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Nobody of the crowd approves calls. `approvals.rs` tries these points.
+fn is_elsewhere(point: &str) -> bool {
+    point.starts_with("approval_")
 }
 
 /// The words of a panic.

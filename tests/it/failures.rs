@@ -6,6 +6,7 @@ use crate::support::House;
 use crate::support::fake_model::Script;
 use crate::support::fake_telegram::{ALICE, BOB, CAROL, buttons};
 use crate::support::house::{Process, parlor};
+use crate::webhook::free_address;
 
 /// Bob is the owner; Alice and Carol are guests.
 const HOUSE: &str = r#"
@@ -60,6 +61,30 @@ async fn the_retry_button_answers_the_same_message_once() {
     alice.says("second").await;
     house.settled(&gateway).await;
     assert_eq!(alice.texts().last().unwrap(), "re: second");
+    gateway.shutdown().await;
+}
+
+/// A question counts once, with the answer after its Retry.
+#[tokio::test]
+async fn a_question_answered_after_its_retry_counts_as_answered() {
+    let house = House::new(HOUSE).await;
+    let gateway = house.open().await;
+    let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
+    house.model.enqueue(refusing());
+    alice.says("first").await;
+    let apology = alice.wait_for_sent(1).await;
+    house.settled(&gateway).await;
+    alice
+        .presses(apology.message_id, &retry(&apology.reply_markup))
+        .await;
+    house.settled(&gateway).await;
+    bob.says("/status").await;
+    house.settled(&gateway).await;
+    let status = bob.texts().pop().expect("a reply");
+    assert!(
+        status.contains("In the last 24 hours: 1 question, all answered."),
+        "{status}"
+    );
     gateway.shutdown().await;
 }
 
@@ -239,7 +264,7 @@ async fn an_owner_learns_the_cause_in_the_answer() {
     let texts = bob.texts();
     assert_eq!(texts.len(), 1, "{texts:?}");
     let (first, cause) = texts[0].split_once('\n').expect("two lines");
-    assert_snapshot!(first, @"I can't answer: fake has no model any (404). Check the model's name in config.toml; /models lists other models. [ref 1]");
+    assert_snapshot!(first, @"I can't answer: fake has no model any (404). Check the model's name in config.toml. [ref 1]");
     assert!(cause.ends_with(" says: model 'any' not found"), "{cause}");
     gateway.shutdown().await;
 }
@@ -286,10 +311,7 @@ async fn a_missing_key_variable_is_named() {
 #[tokio::test]
 async fn the_terminal_shows_the_cause() {
     let home = tempfile::tempdir().expect("a folder");
-    let free = std::net::TcpListener::bind("127.0.0.1:0")
-        .expect("a socket")
-        .local_addr()
-        .expect("an address");
+    let free = free_address();
     std::fs::write(
         home.path().join("config.toml"),
         format!("default_model = \"ollama/llava\"\n[providers.ollama]\nkind = \"ollama\"\nbase_url = \"http://{free}/\"\n"),
@@ -307,7 +329,7 @@ async fn the_terminal_shows_the_cause() {
         .expect("writes");
     drop(stdin);
     let output = child.wait_with_output().await.expect("it ends");
-    let said = String::from_utf8_lossy(&output.stderr).replace(&free.to_string(), "HOST");
+    let said = String::from_utf8_lossy(&output.stderr).replace(&free, "HOST");
     assert!(
         said.contains("I can't answer: `ollama` can't be reached (the connection was refused). Is Ollama running? `ollama serve` starts it."),
         "{said}"

@@ -213,6 +213,8 @@ impl History {
     /// The faults have ended. Everything is answered within a bound, and all promises were kept.
     async fn end(self) {
         self.crowd.quiet(BOUND).await;
+        // The last step may have begun this process, which knows no signals yet.
+        self.process.wait_for_log("is up.").await;
         assert_eq!(self.process.stop().await, 0);
         self.crowd.check();
         let halves = self.crowd.halves();

@@ -391,22 +391,49 @@ async fn a_heartbeat_without_news_sends_nothing() {
     house.close(gateway).await;
 }
 
+/// A job that comes once is kept over the pause; nothing is dropped in silence.
 #[tokio::test]
-async fn jobs_rest_while_background_work_is_paused() {
+async fn a_job_that_comes_once_waits_for_the_end_of_a_pause() {
     let house = House::new(&with_jobs(&once(5, ""))).await;
+    house.model.answer_with(|_| Script::text("First tea."));
+    let home = house.home.path().to_owned();
     let topic = house.telegram.forum(-1001).topic(5, "Five");
     let gateway = house.open().await;
     let alice = house.telegram.dm(ALICE);
     alice.says("/pause background").await;
-    alice.wait_for_sent(1).await;
+    let told = alice.wait_for_sent(1).await.text;
+    assert!(told.contains("the one job of the house rests"), "{told}");
     house
         .wait_until_stored(
             "SELECT coalesce(max(state || ' ' || reason), '') FROM job_runs",
-            "skipped background work is paused",
+            "queued waits: background work is paused",
         )
         .await;
     assert_eq!(topic.texts().len(), 0);
+    let listed = in_json(&home, &["job", "list"]).await;
+    assert_eq!(
+        listed[0]["last"]["reason"],
+        "waits: background work is paused"
+    );
+    alice.says("/resume background").await;
+    assert_eq!(topic.wait_for_sent(1).await.text, "First tea.");
+    house
+        .wait_until_stored(
+            "SELECT coalesce(max(state || ' ' || reason), '') FROM job_runs",
+            "done late: it waited: background work is paused",
+        )
+        .await;
     house.close(gateway).await;
+}
+
+/// The words at the command line name the jobs too.
+#[tokio::test]
+async fn a_pause_at_the_command_line_says_how_many_jobs_rest() {
+    let jobs = hourly("plan") + &hourly("tea");
+    let house = House::new(&with_jobs(&jobs)).await;
+    let home = house.home.path().to_owned();
+    let told = fine(&home, &["pause", "background"]).await;
+    assert!(told.contains("and the 2 jobs of the house rest"), "{told}");
 }
 
 /// Jobs are added, changed and removed while the gateway runs.

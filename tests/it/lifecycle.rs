@@ -85,7 +85,7 @@ async fn a_token_that_telegram_refuses_ends_with_a_reason_and_without_the_token(
     assert_eq!(process.exit_code().await, 1);
     let log = std::fs::read_to_string(log).expect("a log");
     assert!(log.ends_with(
-        "error: Telegram does not accept the bot token. Get a valid one from @BotFather, store it where [telegram] token points, and start again\n"
+        "error: Telegram does not accept the bot token. Get a valid one from @BotFather and store it where [telegram] token points. `parlor reload` has a running gateway read it; a new environment variable needs a new start\n"
     ), "{log}");
     assert!(!log.contains("WRONG-TOKEN"), "{log}");
 }

@@ -9,6 +9,7 @@ mod api;
 mod api_events;
 mod api_fuzz;
 mod api_scopes;
+mod approvals;
 mod ask;
 mod ask_cut;
 mod backups;

@@ -25,7 +25,7 @@ require_mention = false
 "#;
 
 /// What a person may type, right or wrong.
-const LINES: [&str; 47] = [
+const LINES: [&str; 50] = [
     "/help",
     "/whoami",
     "/status",
@@ -55,6 +55,9 @@ const LINES: [&str; 47] = [
     "/forget tea",
     "/forget 12",
     "/jobs",
+    "/approvals",
+    "/approve 7",
+    "/refuse",
     "/retry",
     "/bind rose",
     "/unbind",

@@ -210,6 +210,19 @@ fn broken_command(house: &House, name: &str) -> (&'static str, &'static str) {
         "audit" => ("/audit", REPLY),
         "doctor" => ("/doctor", REPLY),
         "jobs" => ("/jobs", REPLY),
+        "approvals" => ("/approvals", REPLY),
+        "approve" | "refuse" => {
+            let place = house.place_id("telegram:dm:111");
+            let id = if name == "approve" { 1 } else { 2 };
+            house.tell(&format!(
+                "INSERT INTO approvals (id, inbox_id, round, number, place_id, agent_uid, tool, arguments, hash, why, labels,
+                                        person, person_name, role, least, asked_at, expires_at)
+                 SELECT {id}, 999, 0, 0, {place}, uid, 'now', '', '', '', 0, 'telegram:111', 'Alice', 'owner', 'owner', 0, 9000000000000
+                 FROM agents WHERE slug = 'main'"
+            ));
+            let line = if id == 1 { "/approve 1" } else { "/refuse 2" };
+            (line, "UPDATE ON approvals")
+        }
         "trace" => ("/trace", REPLY),
         "dashboard" => ("/dashboard", REPLY),
         "people" => ("/people role telegram:444 admin", "INSERT ON person_roles"),

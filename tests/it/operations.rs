@@ -750,13 +750,13 @@ async fn a_reload_with_a_refused_token_is_told_and_the_gateway_goes_on() {
     let ran = run(home, &["reload"]).await;
     assert_eq!(ran.code, 1, "{}", ran.stdout);
     assert_snapshot!(ran.stderr, @"
-    error: telegram does not take the new settings: Telegram does not accept the bot token. Get a valid one from @BotFather, store it where [telegram] token points, and start again
+    error: telegram does not take the new settings: Telegram does not accept the bot token. Get a valid one from @BotFather and store it where [telegram] token points. `parlor reload` has a running gateway read it; a new environment variable needs a new start
     hint: the gateway goes on without it, and tries again as soon as config.toml or a secret is changed and reloaded
     ");
     let again = run(home, &["reload"]).await;
     assert_eq!(again.code, 1, "{}", again.stdout);
     let told = again.stderr.lines().next().unwrap_or_default();
-    assert_snapshot!(told, @"error: telegram is still off: Telegram does not accept the bot token. Get a valid one from @BotFather, store it where [telegram] token points, and start again");
+    assert_snapshot!(told, @"error: telegram is still off: Telegram does not accept the bot token. Get a valid one from @BotFather and store it where [telegram] token points. `parlor reload` has a running gateway read it; a new environment variable needs a new start");
     let status = run(home, &["status"]).await;
     assert_eq!(status.code, 1);
     assert!(

@@ -140,6 +140,9 @@ async fn a_role_given_on_the_command_line_counts_at_once() {
         "an admin with one agent only: {told}"
     );
     ran(&home, "people role telegram:222 admin").await;
+    // The same once more is no change, and leaves no row in the audit.
+    let told = ran(&home, "people role telegram:222 admin").await;
+    assert!(told.contains("stays an admin"), "{told}");
     let told = last(&house, &gateway, &bob, "/people").await;
     assert!(told.contains("telegram:222"), "{told}");
     insta::assert_snapshot!(ran(&home, "people remove telegram:222").await, @"Everything granted to Bob (telegram:222) is taken back. What was said stays.");
@@ -150,6 +153,23 @@ async fn a_role_given_on_the_command_line_counts_at_once() {
     let audit = "SELECT group_concat(action || ' ' || coalesce(agent, '') || ' ' || coalesce(before, '') || '>' || coalesce(after, ''), '; ')
         FROM audit WHERE actor = 'cli' AND subject = 'telegram:222'";
     insta::assert_snapshot!(house.ask(audit), @"role  guest>member; role rose member>admin; role  member>admin; person remove  admin>");
+    house.close(gateway).await;
+}
+
+#[tokio::test]
+async fn making_a_guest_says_what_guests_may() {
+    let house = House::new(HOUSE).await;
+    let gateway = house.open().await;
+    let home = house.home.path().to_owned();
+    house.telegram.dm(BOB).says("let me in").await;
+    house.settled(&gateway).await;
+    ran(&home, "people role telegram:222 member").await;
+    first_answered(&house, &gateway).await;
+    let told = ran(&home, "people role telegram:222 guest").await;
+    assert!(
+        told.contains("A guest can no longer write to the bot in private"),
+        "{told}"
+    );
     house.close(gateway).await;
 }
 

@@ -186,3 +186,155 @@ async fn a_choice_of_a_moment_ago_has_no_date() {
     assert!(!told.contains("0 KiB"), "{told}");
     assert!(!told.contains("based on your words"), "{told}");
 }
+
+/// The provider's key is missing, so nobody can be answered.
+#[tokio::test]
+async fn agents_whose_key_is_missing_are_not_ready() {
+    let house = House::new(TWO).await;
+    house.configure_provider("api_key = { env = \"FAKE_API_KEY\" }");
+    let process = house.spawn().await;
+    let home = house.home.path();
+    let path = home.display().to_string();
+    let status = run(home, &["--home", &path, "status"]).await.stdout;
+    assert!(!status.contains(" ready   "), "{status}");
+    assert!(
+        status.contains("Failing, so no answer is to be expected:\n")
+            && status.contains("the API key for `fake` is missing")
+            && status.contains("`parlor --home HOME doctor` tells what to do."),
+        "{status}"
+    );
+    let agents = listed(&house, "agents").await;
+    assert!(agents.contains("failing ("), "{agents}");
+    let doctor = run(home, &["doctor"]).await;
+    assert!(
+        doctor.stdout.contains("a reload brings no new variables"),
+        "{}",
+        doctor.stdout
+    );
+    process.stop().await;
+}
+
+/// A model that says nothing is not the person's fault.
+#[tokio::test]
+async fn an_empty_answer_is_the_models() {
+    let house = House::new(TWO).await;
+    house.model.answer_with(|_| Script::text(""));
+    let asked = run(house.home.path(), &["ask", "hello"]).await;
+    assert!(
+        asked
+            .stderr
+            .contains("The model `fake/any` gave an empty answer. Retry asks it once more."),
+        "{}",
+        asked.stderr
+    );
+    // A single such answer is no state: status agrees with doctor and explain.
+    let status = run(house.home.path(), &["status"]).await.stdout;
+    assert!(!status.to_lowercase().contains("failing"), "{status}");
+}
+
+/// Memories of places are left out of a search, which says so and how to ask for them.
+#[tokio::test]
+async fn a_search_tells_the_memories_it_leaves_out() {
+    let house = House::new(TWO).await;
+    let home = house.home.path();
+    let lines = "/topic attic\nhello\n/remember --place The tea chest is empty\n";
+    run_with_input(home, &["chat"], lines).await;
+    for verb in [&["recall", "tea"][..], &["memory", "list"]] {
+        let told = run(home, verb).await;
+        assert!(
+            told.stderr.contains(
+                "1 memory of a place is left out; `--place PLACE` includes those of one place."
+            ),
+            "{verb:?}: {}",
+            told.stderr
+        );
+    }
+    for verb in [
+        &["recall", "--place", "attic", "tea"][..],
+        &["memory", "list", "--place", "attic"],
+    ] {
+        let told = run(home, verb).await;
+        assert!(
+            told.stdout.contains("tea chest"),
+            "{verb:?}: {}{}",
+            told.stdout,
+            told.stderr
+        );
+        assert!(!told.stderr.contains("left out"), "{}", told.stderr);
+    }
+    let told = run(home, &["recall", "--place", "atic", "tea"]).await;
+    assert_eq!(told.code, 2);
+    assert!(
+        told.stderr.contains("Did you mean attic"),
+        "{}",
+        told.stderr
+    );
+}
+
+/// A config with a mistake names no secret, and nobody is told to delete one.
+#[tokio::test]
+async fn secrets_of_a_broken_config_are_not_called_unused() {
+    let house = House::new(TWO).await;
+    let path = house.home.path().join("config.toml");
+    let text = std::fs::read_to_string(&path).expect("reads");
+    house.write("config.toml", &format!("{text}\n[agents.lily\n"));
+    let doctor = run(house.home.path(), &["doctor"]).await;
+    assert!(!doctor.stdout.contains("Delete it"), "{}", doctor.stdout);
+}
+
+/// Commands in an explanation reach the home that was named.
+#[tokio::test]
+async fn hints_of_an_explanation_name_the_home() {
+    let house = House::new(TWO).await;
+    let home = house.home.path();
+    let path = home.display().to_string();
+    let told = run(
+        home,
+        &[
+            "--home",
+            &path,
+            "route",
+            "explain",
+            "telegram:topic:-1001:5",
+        ],
+    )
+    .await;
+    assert!(
+        told.stdout.contains("`parlor --home HOME "),
+        "{}",
+        told.stdout
+    );
+    assert!(!told.stdout.contains("`parlor pin"), "{}", told.stdout);
+    assert!(!told.stdout.contains("`parlor run"), "{}", told.stdout);
+}
+
+/// The session of a job belongs to the job's agent, also after the job is removed.
+#[tokio::test]
+async fn the_session_of_a_removed_job_is_told_as_such() {
+    let house = House::new(TWO).await;
+    house.model.answer_with(|_| Script::text("Done."));
+    let process = house.spawn().await;
+    let home = house.home.path();
+    let add = [
+        "job", "add", "--agent", "rose", "--every", "1h", "tidy", "Tidy up",
+    ];
+    assert_eq!(run(home, &add).await.code, 0);
+    assert_eq!(run(home, &["job", "run", "tidy"]).await.code, 0);
+    house.model.wait_for_requests(1).await;
+    let told = listed(&house, "sessions").await;
+    assert!(told.contains("Rose (rose): the job tidy  "), "{told}");
+    assert_eq!(run(home, &["job", "remove", "tidy"]).await.code, 0);
+    let told = listed(&house, "sessions").await;
+    assert!(
+        told.contains("Rose (rose): the job tidy, which was removed"),
+        "{told}"
+    );
+    let told = run(home, &["sessions", "show", "cron:rose:tidy"])
+        .await
+        .stdout;
+    assert!(
+        !told.contains("obody") && !told.contains("parlor pin"),
+        "{told}"
+    );
+    process.stop().await;
+}

@@ -31,6 +31,9 @@ async fn an_open_house_is_told_with_the_fixes_and_fails() {
     let secret = home.path().join("secrets/telegram");
     std::fs::write(&secret, "123:abc").expect("writes");
     std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o644)).expect("sets");
+    // A closed home keeps others out of all its files.
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(home.path(), open).expect("sets");
     let checked = run(home.path(), &["security", "check", "--json"]).await;
     assert_eq!(checked.code, 1, "{}{}", checked.stdout, checked.stderr);
     let found: Vec<Value> = serde_json::from_str(&checked.stdout).expect("JSON");

@@ -824,6 +824,15 @@ async fn systemd_is_given_a_unit_and_asked_for_its_state() {
         .output()
         .await;
     let told = String::from_utf8(doctor.expect("it runs").stdout).expect("text");
+    // A closed home keeps others out of all its files.
+    assert!(!told.contains("secrets.modes"), "{told}");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(empty.home(), open).expect("sets");
+    let doctor = parlor(&empty.home())
+        .args(["doctor", "--json"])
+        .output()
+        .await;
+    let told = String::from_utf8(doctor.expect("it runs").stdout).expect("text");
     assert!(told.contains("secrets.modes"), "{told}");
 }
 

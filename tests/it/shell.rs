@@ -65,6 +65,7 @@ async fn help_lists_every_verb() {
       resume       Go on with paused work
       security     Look for things that are more open than they may seem
       failed       List messages that could not be delivered, resend or drop them
+      approvals    List calls of tools that wait for a yes or no, and decide
       usage        Show tokens and costs by agent, place, person and model
       status       Show whether the gateway runs, what it does, and what is wrong
       pin          Give a place to an agent, or take that back

@@ -254,6 +254,17 @@ async fn the_json_page_names_every_field() {
     assert_eq!(failed[0]["place"]["name"], "Closed");
     checked(home, "failed retry", &[]).await;
     checked(home, "failed drop", &["all"]).await;
+    house.tell(
+        "INSERT INTO approvals (inbox_id, round, number, place_id, agent_uid, tool, arguments, hash, why, labels,
+                                person, person_name, role, least, asked_at, expires_at)
+         SELECT 999, 0, number, 1, uid, 'now', 'zone: Vienna', 'ab', 'the list names it', 0,
+                'telegram:111', 'Alice', 'owner', 'owner', 0, 9000000000000
+         FROM agents, (SELECT 0 AS number UNION SELECT 1) WHERE slug = 'rose'",
+    );
+    let waiting = checked(home, "approvals list", &[]).await;
+    assert_eq!(waiting[0]["person"]["name"], "Alice");
+    checked(home, "approvals allow", &["1"]).await;
+    checked(home, "approvals refuse", &["2"]).await;
     let audit = checked(home, "audit", &[]).await;
     let by_alice = audit.as_array().into_iter().flatten();
     let mut by_alice = by_alice.filter(|entry| entry["by"]["name"] == "Alice");

@@ -770,3 +770,88 @@ async fn a_platform_is_down_until_the_next_long_poll_ends() {
     assert!(!status.contains("is down"), "{status}");
     house.close(gateway).await;
 }
+
+/// Where each person has a conversation of their own, no pin of the group is taken, and doctor and
+/// explain name what works.
+#[tokio::test]
+async fn a_group_of_separate_conversations_is_opened_by_a_binding_and_by_no_pin() {
+    let house = House::new(HOUSE).await;
+    let gateway = house.open().await;
+    let lobby = house.telegram.supergroup(-555);
+    lobby.says(BOB, "@parlor_bot hello").await;
+    house.settled(&gateway).await;
+    let doctor = told(&house, "doctor").await;
+    assert!(
+        doctor.contains("match = \"telegram:group:-555\""),
+        "{doctor}"
+    );
+    assert!(!doctor.contains("parlor pin telegram:group"), "{doctor}");
+    let refused = told(&house, "pin telegram:group:-555 rose").await;
+    assert!(
+        refused.contains("so a pin of the group reaches nobody")
+            && refused.contains("`/bind rose`"),
+        "{refused}"
+    );
+    let before = explained(&house, "telegram:group:-555 --as telegram:222").await;
+    assert!(
+        before.starts_with("Nobody answers") && before.contains("telegram:group:-555:222"),
+        "{before}"
+    );
+    assert!(
+        before.contains("`/bind main`, written there by an owner"),
+        "{before}"
+    );
+    lobby.says(ALICE, "/bind main").await;
+    house.settled(&gateway).await;
+    let after = explained(&house, "telegram:group:-555 --as telegram:222").await;
+    assert!(after.to_lowercase().starts_with("main answers"), "{after}");
+    let sent = lobby.texts().len();
+    lobby.says(BOB, "@parlor_bot hello").await;
+    house.settled(&gateway).await;
+    assert!(lobby.texts().len() > sent);
+    house.close(gateway).await;
+}
+
+/// An agent for owners is pinned nowhere for others, so a pin of it is not recommended, and a binding
+/// says whom it lets in.
+#[tokio::test]
+async fn only_a_pin_that_is_possible_is_recommended() {
+    let house = House::new(&HOUSE.replace("[agents.main]", "[agents.main]\nwho = \"owner\"")).await;
+    let gateway = house.open().await;
+    let garden = house.telegram.forum(-1001).topic(107, "Garden");
+    garden.says(BOB, "@parlor_bot hello").await;
+    house.settled(&gateway).await;
+    for told in [
+        told(&house, "doctor").await,
+        explained(&house, "telegram:topic:-1001:107").await,
+    ] {
+        assert!(
+            told.contains("parlor pin telegram:topic:-1001:107 rose"),
+            "{told}"
+        );
+        assert!(
+            told.contains("everybody who may write there can use main then"),
+            "{told}"
+        );
+        assert!(
+            !told.contains("pin telegram:topic:-1001:107 main"),
+            "{told}"
+        );
+    }
+    house.close(gateway).await;
+}
+
+/// A misspelt name is told, and not answered with an empty list.
+#[tokio::test]
+async fn unknown_names_are_told_by_audit_and_logs() {
+    let house = House::new(&format!("{HOUSE}[log]\nfile = \"parlor.log\"\n")).await;
+    let process = house.spawn().await;
+    let audit = told(&house, "audit --by nobody").await;
+    assert!(
+        audit.contains("the audit knows nobody called nobody"),
+        "{audit}"
+    );
+    let logs = told(&house, "logs --agent rosa").await;
+    assert!(logs.contains("did you mean `rose`?"), "{logs}");
+    process.stop().await;
+}

@@ -240,9 +240,9 @@ async fn the_command_line_lists_what_failed_and_the_next_start_sends_it() {
         "error: no undelivered message has this number or place\nhint: `parlor failed` lists undelivered messages\n"
     );
     assert!(
-        run(&house, &["failed", "retry", "roses"])
+        run(&house, &["failed", "retry", "tulips"])
             .await
-            .starts_with("error: `roses` is neither a number")
+            .starts_with("error: no place is called `tulips`")
     );
     insta::assert_snapshot!(run(&house, &["failed", "retry", &first]).await, @"1 message is being sent again.");
     rose.wait_for_sent(1).await;

@@ -30,11 +30,17 @@ pub(crate) fn hook(house: &House, listen: &str) {
 /// An address that no other test gets, also while nothing listens there: its port is below those
 /// that the system gives to connections and to listeners that name none.
 pub(crate) fn free_address() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    format!("127.0.0.1:{}", free_port())
+}
+
+/// Processes of tests that run side by side begin with different ports.
+pub(crate) fn free_port() -> u16 {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let begin = 20_000 + u16::try_from(std::process::id() % 40).expect("small") * 250;
     loop {
-        let address = format!("127.0.0.1:{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        if TcpListener::bind(&address).is_ok() {
-            return address;
+        let port = begin + TAKEN.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
         }
     }
 }

@@ -38,10 +38,10 @@ struct EventsQuery {
     last_event_id: Option<String>,
 }
 
-/// Messages, ended turns and changes from now on, or from behind the last event that was read.
+/// Messages, ended turns, changes and new approvals from now on, or from behind the last event that was read.
 #[utoipa::path(get, path = "/events", tag = "events",
     params(EventsQuery, ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was read")),
-    responses((status = 200, description = "Events `message`, `turn` and `change`", body = String, content_type = "text/event-stream")))]
+    responses((status = 200, description = "Events `message`, `turn`, `change` and `approval`", body = String, content_type = "text/event-stream")))]
 async fn events(
     Reads(caller): Reads,
     State(state): State<AdminState>,

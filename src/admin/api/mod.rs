@@ -2,6 +2,7 @@
 //! `operations`. Errors are problem details, and the OpenAPI document is made from this code.
 
 mod agents;
+pub(super) mod approvals;
 mod common;
 mod config;
 mod delivery;
@@ -49,6 +50,7 @@ pub(super) fn router() -> Router<AdminState> {
         .merge(what_if::router())
         .merge(people::router())
         .merge(jobs::router())
+        .merge(approvals::router())
         .merge(delivery::router())
         .merge(turns::router())
         .merge(usage::router())

@@ -187,7 +187,12 @@ async fn walked(state: &AdminState, rules: &Rules, case: &Case) -> Result<Told, 
     };
     let told = match walked.walk.is_command {
         true => super::texts::COMMAND_WALKS.to_owned(),
-        false => tell_operator(config, &walked.answer, visit, &rules.house.names),
+        false => tell_operator(
+            (config, &rules.house.table),
+            &walked.answer,
+            visit,
+            &rules.house.names,
+        ),
     };
     Ok(Told {
         told,

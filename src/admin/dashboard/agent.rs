@@ -261,7 +261,7 @@ fn tool_row(tool: &ToolInfo, is_listed: bool) -> Markup {
         tr {
             td {
                 label.row { input type="checkbox" name="tool" value=(tool.tool) checked[is_listed]; span.mono { (tool.tool) } }
-                @if let Some(rule) = &tool.refused { p.small.soft { (layout::marked(rule)) } }
+                @if let Some(rule) = tool.refused.as_ref().or(tool.asks.as_ref()) { p.small.soft { (layout::marked(rule)) } }
                 @else {
                     @for (reason, roles) in reasons(tool) { p.small.soft { (roles.join(", ")) ": " (layout::marked(reason)) } }
                 }
@@ -269,7 +269,11 @@ fn tool_row(tool: &ToolInfo, is_listed: bool) -> Markup {
             td { (tool.risk) }
             @for role in ROLES {
                 @let may = tool.asked_by.iter().any(|known| known == role.as_str());
-                td { @if may { span.tag.good { "yes" } } @else { span.tag { "no" } } }
+                td {
+                    @if may && tool.asks.is_some() { span.tag { "asks" } }
+                    @else if may { span.tag.good { "yes" } }
+                    @else { span.tag { "no" } }
+                }
             }
         }
     }

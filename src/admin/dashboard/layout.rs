@@ -19,7 +19,13 @@ const HUES: u32 = 8;
 /// The pages, as the navigation groups them.
 const GROUPS: [&[Page]; 5] = [
     &[Page::Chat, Page::House, Page::WhatIf],
-    &[Page::Overview, Page::Conversations, Page::Turns, Page::Live],
+    &[
+        Page::Overview,
+        Page::Conversations,
+        Page::Turns,
+        Page::Live,
+        Page::Approvals,
+    ],
     &[Page::Agents, Page::Memory],
     &[Page::People, Page::Jobs, Page::Delivery, Page::Usage],
     &[Page::Config, Page::Logs, Page::Audit, Page::System],
@@ -33,6 +39,7 @@ pub(super) enum Page {
     Overview,
     Conversations,
     Live,
+    Approvals,
     Turns,
     Agents,
     Memory,
@@ -55,6 +62,7 @@ impl Page {
             Page::Overview => "Overview",
             Page::Conversations => "Conversations",
             Page::Live => "Live",
+            Page::Approvals => "Approvals",
             Page::Turns => "Turns",
             Page::Agents => "Agents",
             Page::Memory => "Memory",
@@ -77,6 +85,7 @@ impl Page {
             Page::Overview => "/overview",
             Page::Conversations => "/conversations",
             Page::Live => "/live",
+            Page::Approvals => "/approvals",
             Page::Turns => "/turns",
             Page::Agents => "/agents",
             Page::Memory => "/memory",

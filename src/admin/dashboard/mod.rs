@@ -4,6 +4,7 @@
 
 mod agent;
 mod agents;
+mod approvals;
 mod assets;
 mod audit;
 mod chat;
@@ -62,6 +63,7 @@ pub(super) fn pages() -> Router<AdminState> {
         .route("/people", get(people::page))
         .route("/jobs", get(jobs::page))
         .route("/jobs/{id}", get(jobs::one))
+        .route("/approvals", get(approvals::page))
         .route("/delivery", get(delivery::page))
         .route("/usage", get(usage::page))
         .route("/audit", get(audit::page))

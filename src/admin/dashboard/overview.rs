@@ -35,6 +35,7 @@ pub(super) async fn page(
                 (figure(overview.turns.failed, "of them without an answer"))
                 (figure(layout::grouped(tokens), "tokens today"))
                 (figure(status.letters.failed, "messages undelivered"))
+                @if status.approvals > 0 { a href="/approvals" { (figure(status.approvals, "calls that wait for a yes or no")) } }
             }
             div.columns {
                 section.card { h2 { "Platforms" } (platforms(&status)) }
@@ -102,7 +103,10 @@ fn agents(shell: &Shell, status: &Status) -> Markup {
                     @if let Some(agent) = shell.agent(state.id.as_str()) {
                         tr {
                             td { (layout::who(agent)) }
-                            td { (condition(state.condition, state.running)) }
+                            td {
+                                (condition(state.condition, state.running))
+                                @if let Some(why) = &state.failing { p.small.soft { (why) } }
+                            }
                             td.number { (layout::grouped(state.tokens_today)) " tokens" }
                         }
                     }

@@ -80,7 +80,7 @@ fn people_learn_what_failed() {
 fn owners_learn_what_to_do() {
     let owner = |model, error| told(Reader::Owner, &failure(model, error, Some("psst")));
     let unavailable = |why| owner("openai/gpt-5", ModelError::Unavailable(why));
-    assert_snapshot!(unavailable(Unavailable::KeyRejected(401)), @"I can't answer: the API key for `openai` was rejected (401). Check `api_key` in [providers.openai], line 64 of config.toml. [ref 161]");
+    assert_snapshot!(unavailable(Unavailable::KeyRejected(401)), @"I can't answer: the API key for `openai` was rejected (401). Put a valid key where `api_key` in [providers.openai], line 64 of config.toml points. /reload reads a file again; a new environment variable needs a new start. [ref 161]");
     assert_snapshot!(unavailable(Unavailable::KeyMissing("the environment variable OPENAI_API_KEY is not set".into())), @"I can't answer: the API key for `openai` is missing. The environment variable OPENAI_API_KEY is not set (`api_key` in [providers.openai], line 64 of config.toml). Set it where Parlor is started, then start Parlor again: a reload brings no new variables. [ref 161]");
     assert_snapshot!(unavailable(Unavailable::NoSuchModel(404)), @"I can't answer: `openai` has no model `gpt-5` (404). Did you mean `gpt-5.4`? [ref 161]");
     assert_snapshot!(unavailable(Unavailable::NoCredit(402)), @"I can't answer: the account at `openai` has no credit left (402). Add credit at the provider, or choose another model with `/model`. [ref 161]");
@@ -95,7 +95,7 @@ fn owners_learn_the_cause_where_nobody_reads_along() {
     let rejected = ModelError::Unavailable(Unavailable::KeyRejected(401));
     let error = failure("openai/gpt-5", rejected, Some("Incorrect API key `***`."));
     assert_snapshot!(told(Reader::OwnerAlone, &error), @"
-    I can't answer: the API key for `openai` was rejected (401). Check `api_key` in [providers.openai], line 64 of config.toml. [ref 161]
+    I can't answer: the API key for `openai` was rejected (401). Put a valid key where `api_key` in [providers.openai], line 64 of config.toml points. /reload reads a file again; a new environment variable needs a new start. [ref 161]
     api.openai.com says: `Incorrect API key '***'.`
     ");
     assert!(!told(Reader::Owner, &error).contains("Incorrect"));
@@ -111,7 +111,7 @@ fn owners_are_told_about_a_provider_in_one_message() {
         panic!("a failure of a model")
     };
     assert_snapshot!(began_to_refuse(&refused, &models()), @"
-    ⚠️ My agents can't use `openai`: the API key for `openai` was rejected (401). Check `api_key` in [providers.openai], line 64 of config.toml.
+    ⚠️ My agents can't use `openai`: the API key for `openai` was rejected (401). Put a valid key where `api_key` in [providers.openai], line 64 of config.toml points. /reload reads a file again; a new environment variable needs a new start.
     api.openai.com says: `Incorrect API key provided: ***.`
     ");
     assert_snapshot!(works_again("openai"), @"✅ `openai` answers again.");

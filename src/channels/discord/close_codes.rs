@@ -22,7 +22,7 @@ pub(super) fn after_close(code: Option<u16>) -> After {
     match code {
         Some(close_codes::AUTHENTICATION_FAILED) => give_up(BAD_TOKEN),
         Some(close_codes::DISALLOWED_GATEWAY_INTENTS) => give_up(
-            "Discord does not let the bot read messages. Enable Message Content Intent on the Bot page of the developer portal, and start again",
+            "Discord does not let the bot read messages. Enable Message Content Intent on the Bot page of the developer portal. `parlor reload` then has a running gateway connect anew",
         ),
         Some(close_codes::INVALID_GATEWAY_INTENTS) => give_up(
             "Discord does not know an intent that Parlor asks for. Look for a newer version of Parlor",
@@ -48,7 +48,7 @@ pub(super) fn after_close(code: Option<u16>) -> After {
     }
 }
 
-pub(super) const BAD_TOKEN: &str = "Discord does not accept the bot token. Create a new one on the Bot page of the developer portal, store it where [discord] token points, and start again";
+pub(super) const BAD_TOKEN: &str = "Discord does not accept the bot token. Create a new one on the Bot page of the developer portal and store it where [discord] token points. `parlor reload` has a running gateway read it; a new environment variable needs a new start";
 
 #[cfg(test)]
 mod tests {

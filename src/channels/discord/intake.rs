@@ -384,7 +384,7 @@ impl<'a> EventLoop<'a> {
             self.empties = None;
             tracing::warn!(
                 "messages from Discord come without their text. Enable Message Content Intent on the Bot page of the developer portal, \
-                 and start again"
+                 and start Parlor again"
             );
         }
     }

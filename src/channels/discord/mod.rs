@@ -95,6 +95,7 @@ impl Channel for DiscordChannel {
             limits: Some(self.bot.limits),
             typing_lasts: Some(stream::TYPING_LASTS),
             reactions: self.bot.style.reactions,
+            changes: true,
             streaming_in_private: shown(stream::STREAMING),
             streaming_in_groups: shown(stream::STREAMING),
         }

@@ -167,6 +167,7 @@ impl Channel for TelegramChannel {
             limits: Some(self.limits),
             typing_lasts: Some(TYPING_LASTS),
             reactions: self.style.reactions,
+            changes: true,
             streaming_in_private: shown(stream::IN_PRIVATE),
             streaming_in_groups: shown(stream::IN_GROUPS),
         }

@@ -213,5 +213,5 @@ impl Receiver {
 }
 
 pub(super) fn refused() -> ListenError {
-    ListenError("Telegram does not accept the bot token. Get a valid one from @BotFather, store it where [telegram] token points, and start again".into())
+    ListenError("Telegram does not accept the bot token. Get a valid one from @BotFather and store it where [telegram] token points. `parlor reload` has a running gateway read it; a new environment variable needs a new start".into())
 }

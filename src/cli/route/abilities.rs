@@ -43,7 +43,13 @@ fn tools(tools: &[ToolRight]) -> Vec<String> {
     let refused = refused
         .iter()
         .map(|(cause, tools)| format!("without {}: {cause}", listed(tools)));
+    let asking = tools.iter().filter_map(|right| {
+        let rule = right.asks.as_ref()?;
+        let cause = because(right.because.as_ref());
+        Some(format!("asks before {}: {rule}{cause}", right.tool))
+    });
     std::iter::once(format!("tools: {}", listed(&offered)))
+        .chain(asking)
         .chain(refused)
         .collect()
 }
@@ -51,10 +57,17 @@ fn tools(tools: &[ToolRight]) -> Vec<String> {
 fn skills(skills: &SkillRights) -> Vec<String> {
     let one = |right: &SkillRight| format!("{} ({}: {})", right.skill, right.origin, right.reason);
     let readable: Vec<String> = skills.readable.iter().map(one).collect();
-    let left_out = skills
-        .left_out
-        .iter()
-        .map(|right| format!("without skill {}: {}", right.skill, right.reason));
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for right in &skills.left_out {
+        match reasons.iter_mut().find(|(known, _)| *known == right.reason) {
+            Some((_, skills)) => skills.push(&right.skill),
+            None => reasons.push((&right.reason, vec![&right.skill])),
+        }
+    }
+    let left_out = reasons.iter().map(|(reason, skills)| {
+        let noun = if skills.len() == 1 { "skill" } else { "skills" };
+        format!("without {noun} {}: {reason}", listed(skills))
+    });
     let because = because(skills.because.as_ref());
     std::iter::once(format!("skills: {}{because}", listed(&readable)))
         .chain(left_out)

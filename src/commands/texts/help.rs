@@ -3,40 +3,91 @@
 use super::super::specs::{Group, SPECS, Spec};
 use crate::domain::Role;
 
+/// What a person may do in a place. Help lists nothing else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asker {
+    pub(crate) role: Role,
+    /// The agent of the place is open to the person.
+    pub(crate) has_agent: bool,
+    /// `/agent NAME`
+    pub(crate) may_switch: bool,
+    /// `/agent NAME once`
+    pub(crate) may_fetch: bool,
+    /// `/model NAME`
+    pub(crate) may_choose_model: bool,
+    /// `/forget`
+    pub(crate) may_forget: bool,
+}
+
+impl Asker {
+    fn may_use(&self, spec: &Spec) -> bool {
+        self.role >= spec.least
+            && (self.has_agent || !ABOUT_THE_AGENT.contains(&spec.name))
+            && (self.may_forget || spec.name != "forget")
+    }
+}
+
+/// Refused to people the agent is not open to.
+const ABOUT_THE_AGENT: [&str; 11] = [
+    "model", "models", "new", "stop", "queue", "status", "skills", "jobs", "memory", "remember",
+    "forget",
+];
+
 /// What a person needs first.
-pub(crate) fn in_short(role: Role) -> String {
-    let for_admins = match role {
+pub(crate) fn in_short(asker: &Asker) -> String {
+    let for_admins = match asker.role {
         Role::Owner => FIRST_OF_OWNERS,
         Role::Admin => FIRST_OF_ADMINS,
         Role::Member | Role::Guest => "",
     };
-    format!("{JUST_WRITE}\n\n{FIRST}{for_admins}\n\n{ALL}")
+    let forget = if asker.may_forget {
+        ", /forget `WORDS`"
+    } else {
+        ""
+    };
+    let memory = format!("/memory, /remember `TEXT`{forget}: what the agent knows");
+    let lines = [
+        (true, "/agents: everyone, and who answers here"),
+        (
+            asker.may_switch,
+            "/agent `NAME`: switch to another agent; /agent `reset` undoes that",
+        ),
+        (
+            !asker.may_switch && asker.may_fetch,
+            "/agent `NAME` once: ask another agent one thing",
+        ),
+        (asker.has_agent, "/new: start a fresh conversation"),
+        (asker.has_agent, "/stop: cancel the answer"),
+        (asker.has_agent, "/status: what is going on here"),
+        (asker.has_agent, &memory),
+        (
+            true,
+            "/whoami: who you are here, and why this agent answers",
+        ),
+    ];
+    let shown = lines
+        .into_iter()
+        .filter_map(|(may, line)| may.then_some(line));
+    let first = shown.collect::<Vec<_>>().join("\n");
+    format!("{JUST_WRITE}\n\n{first}{for_admins}\n\n{ALL}")
 }
 
-const FIRST: &str = "\
-/agents: everyone, and who answers here
-/agent `NAME`: switch to another agent; /agent `reset` undoes that
-/new: start a fresh conversation
-/stop: cancel the answer
-/status: what is going on here
-/memory, /remember `TEXT`, /forget `WORDS`: what the agent knows
-/whoami: who you are here, and why this agent answers";
 const FIRST_OF_ADMINS: &str = "\n/people: everybody and their roles\n/audit: who changed what";
 const FIRST_OF_OWNERS: &str = "\n/bind `NAME`: give this place to an agent for good\n/pair: who waits to be let in\n/doctor: what is wrong, and what to do about it";
 const ALL: &str = "/help `all` lists every command.";
 
 /// The commands that a person may use, by group.
-pub(crate) fn all(role: Role) -> String {
+pub(crate) fn all(asker: &Asker) -> String {
     let groups = Group::ALL.into_iter().filter_map(|group| {
         let lines: Vec<String> = SPECS
             .iter()
-            .filter(|spec| spec.group == group && role >= spec.least)
-            .map(|spec| line(spec, role))
+            .filter(|spec| spec.group == group && asker.may_use(spec))
+            .map(|spec| line(spec, asker))
             .collect();
         (!lines.is_empty()).then(|| format!("**{}**\n{}", group.title(), lines.join("\n")))
     });
     let mut groups: Vec<String> = groups.collect();
-    if role == Role::Owner
+    if asker.role == Role::Owner
         && let Some(last) = groups.last_mut()
     {
         last.push_str(STEERING);
@@ -44,15 +95,24 @@ pub(crate) fn all(role: Role) -> String {
     format!("{JUST_WRITE}\n\n{}", groups.join("\n\n"))
 }
 
-fn line(spec: &Spec, role: Role) -> String {
-    let shown = |text: &str| match role {
+fn line(spec: &Spec, asker: &Asker) -> String {
+    let shown = |text: &str| match asker.role {
         Role::Guest => NOT_FOR_GUESTS
             .iter()
             .fold(text.to_owned(), |text, part| text.replace(part, "")),
         _ => text.to_owned(),
     };
-    let summary = shown(spec.summary);
-    match shown(spec.arguments).as_str() {
+    let (arguments, summary) = match spec.name {
+        "agent" if !asker.may_switch && asker.may_fetch => (
+            "[name] once | why",
+            "who answers here, or ask another one thing",
+        ),
+        "agent" if !asker.may_switch => ("why", "who answers here"),
+        "model" if !asker.may_choose_model => ("", "the model used here"),
+        _ => (spec.arguments, spec.summary),
+    };
+    let summary = shown(summary);
+    match shown(arguments).as_str() {
         "" => format!("/{}: {summary}", spec.name),
         arguments => format!("/{} `{arguments}`: {summary}", spec.name),
     }
@@ -96,8 +156,7 @@ pub(crate) const USAGE: &str =
     "Write `/usage` for today, `/usage 7d` for a week or `/usage 30d` for a month.";
 pub(crate) const PEOPLE: &str = "Write `/people` to see everybody, `/people show WHO` for one person, or `/people role WHO ROLE [agent]`. Roles are guest, member, admin and owner.";
 pub(crate) const ALLOW: &str = "Write who gets how much: `/allow rose 2.00 today`, `/allow rose 50000 tokens today` or `/allow house 5 this month`.";
-pub(crate) const PAUSE: &str =
-    "Write `/pause background` to pause work that nobody waits for. /resume goes on with it.";
+pub(crate) const PAUSE: &str = "Write `/pause background` to pause work that nobody waits for: summaries, late subagents and jobs. /resume goes on with it.";
 pub(crate) const RESUME: &str = "Write `/resume background` to go on with paused work.";
 pub(crate) const REMEMBER: &str =
     "Write the text to remember behind the command: `/remember Ann likes tea`.";
@@ -113,10 +172,22 @@ pub(crate) const FORGET: &str = "Write some words of the memory, such as `/forge
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::parse::Parsed;
+
+    fn unhindered(role: Role) -> Asker {
+        Asker {
+            role,
+            has_agent: true,
+            may_switch: true,
+            may_fetch: true,
+            may_choose_model: true,
+            may_forget: true,
+        }
+    }
 
     #[test]
     fn help_tells_the_most_useful_commands_without_their_whole_syntax() {
-        insta::assert_snapshot!(in_short(Role::Guest), @"
+        insta::assert_snapshot!(in_short(&unhindered(Role::Guest)), @"
         Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
 
         /agents: everyone, and who answers here
@@ -130,16 +201,19 @@ mod tests {
         /help `all` lists every command.
         ");
         for role in Role::ALL {
-            assert!(in_short(role).lines().count() < 16, "{role}");
+            assert!(in_short(&unhindered(role)).lines().count() < 16, "{role}");
         }
-        assert_eq!(in_short(Role::Member), in_short(Role::Guest));
+        assert_eq!(
+            in_short(&unhindered(Role::Member)),
+            in_short(&unhindered(Role::Guest))
+        );
     }
 
     /// Nobody is shown a command that is not theirs.
     #[test]
     fn the_first_commands_are_open_to_their_reader() {
         for role in Role::ALL {
-            let told = in_short(role);
+            let told = in_short(&unhindered(role));
             let named = told.split(|c: char| !c.is_ascii_alphabetic() && c != '/');
             for name in named.filter_map(|word| word.strip_prefix('/')) {
                 let spec = SPECS.iter().find(|spec| spec.name == name);
@@ -149,9 +223,101 @@ mod tests {
         }
     }
 
+    /// A guest in a locked group, and one whom the agent does not answer.
+    #[test]
+    fn help_lists_nothing_that_is_refused_to_its_reader() {
+        let hindered = Asker {
+            may_switch: false,
+            may_fetch: false,
+            may_choose_model: false,
+            may_forget: false,
+            ..unhindered(Role::Guest)
+        };
+        insta::assert_snapshot!(format!("{}\n\n{}", in_short(&hindered), all(&hindered)), @"
+        Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
+
+        /agents: everyone, and who answers here
+        /new: start a fresh conversation
+        /stop: cancel the answer
+        /status: what is going on here
+        /memory, /remember `TEXT`: what the agent knows
+        /whoami: who you are here, and why this agent answers
+
+        /help `all` lists every command.
+
+        Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
+
+        **Who answers**
+        /agent `why`: who answers here
+        /agents: all agents you can talk to
+        /model: the model used here
+        /models: all models you can choose here
+
+        **This conversation**
+        /new: start a fresh conversation
+        /stop `[all]`: cancel the current answer, or the waiting messages too
+        /queue `[clear]`: the current answer and the waiting messages
+        /status: what is going on here
+
+        **What the agent knows**
+        /skills: the skills of the agent here
+        /memory: what the agent here remembers
+        /remember `[--person | --place] text`: save a memory
+
+        **You and the bot**
+        /whoami: who you are, where you are, and why this agent answers
+        /usage `[today | 7d | 30d]`: your tokens and cost
+        /help `[all]`: the most useful commands, or all
+        ");
+        let closed = Asker {
+            has_agent: false,
+            ..hindered
+        };
+        insta::assert_snapshot!(format!("{}\n\n{}", in_short(&closed), all(&closed)), @"
+        Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
+
+        /agents: everyone, and who answers here
+        /whoami: who you are here, and why this agent answers
+
+        /help `all` lists every command.
+
+        Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
+
+        **Who answers**
+        /agent `why`: who answers here
+        /agents: all agents you can talk to
+
+        **You and the bot**
+        /whoami: who you are, where you are, and why this agent answers
+        /usage `[today | 7d | 30d]`: your tokens and cost
+        /help `[all]`: the most useful commands, or all
+        ");
+    }
+
+    /// Commands that are refused where the agent is closed to the person.
+    #[test]
+    fn commands_about_the_agent_are_known() {
+        for spec in SPECS {
+            let words = match spec.name {
+                "remember" | "forget" => format!("/{} tea", spec.name),
+                name => format!("/{name}"),
+            };
+            let about = match crate::commands::parse::parse(&words) {
+                Parsed::Command(command) => command.is_about_the_agent(),
+                _ => false,
+            };
+            assert_eq!(
+                ABOUT_THE_AGENT.contains(&spec.name),
+                about,
+                "/{}",
+                spec.name
+            );
+        }
+    }
+
     #[test]
     fn all_commands_are_in_groups() {
-        insta::assert_snapshot!(all(Role::Guest), @"
+        insta::assert_snapshot!(all(&unhindered(Role::Guest)), @"
         Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
 
         **Who answers**
@@ -177,7 +343,7 @@ mod tests {
         /usage `[today | 7d | 30d]`: your tokens and cost
         /help `[all]`: the most useful commands, or all
         ");
-        insta::assert_snapshot!(all(Role::Owner), @"
+        insta::assert_snapshot!(all(&unhindered(Role::Owner)), @"
         Just write, and the agent of this place answers. In a group, mention the bot or reply to it.
 
         **Who answers**
@@ -192,6 +358,9 @@ mod tests {
         /queue `[clear]`: the current answer and the waiting messages
         /status: what is going on here
         /jobs `[pause | resume | remove] [number]`: what the agent here does by itself, and when
+        /approvals: calls of tools that wait for a yes or no (admins in private: in all chats)
+        /approve `number`: allow a call of a tool, once
+        /refuse `number`: refuse a call of a tool
 
         **What the agent knows**
         /skills: the skills of the agent here

@@ -2,6 +2,7 @@
 //! out. The snapshot at the end of each file shows the area's texts side by side.
 
 pub(crate) mod agent;
+pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod deliver;
 pub(crate) mod doctor;

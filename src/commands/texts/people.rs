@@ -169,6 +169,8 @@ fn how_to_end(known: &Known) -> String {
     }
 }
 
+const GUESTS_MAY: &str = " A guest can no longer write to the bot in private, unless private chats are open to everybody or a new code lets them in; in open groups guests are answered.";
+
 /// A change that was made.
 pub(crate) fn changed(plan: &Plan) -> String {
     match plan {
@@ -194,8 +196,13 @@ pub(crate) fn changed(plan: &Plan) -> String {
             if before == role {
                 return format!("{} stays {}{with}.", known.label(), role.with_article());
             }
+            // Only the role with all agents opens and closes private chats.
+            let then = match (agent, role) {
+                (None, Role::Guest) => GUESTS_MAY,
+                _ => "",
+            };
             format!(
-                "{} is {} now{with}, and was {}.",
+                "{} is {} now{with}, and was {}.{then}",
                 known.label(),
                 role.with_article(),
                 before.with_article()

@@ -38,7 +38,8 @@ pub(crate) enum Reader<'a> {
     /// The operator, who asks about a person or about guests.
     Operator {
         about: &'a str,
-        place: &'a SessionKey,
+        /// How the place is opened for an agent.
+        opening: &'a dyn Fn(&AgentId) -> String,
     },
 }
 
@@ -475,11 +476,7 @@ fn how_to_open(wording: &Wording<'_>, agent: &AgentId) -> String {
         Reader::Person {
             may_open, is_owner, ..
         } => (may_open, is_owner),
-        Reader::Operator { place, .. } => {
-            return format!(
-                "`parlor pin {place} {agent}` opens it, and so does `/bind {agent}`, written there by an owner."
-            );
-        }
+        Reader::Operator { opening, .. } => return opening(agent),
     };
     let how = match may_open {
         MayOpen::No => "An owner can open it with `/bind`.",
@@ -816,7 +813,7 @@ mod tests {
             this: "this topic".into(),
             reader: Reader::Operator {
                 about: "Bob",
-                place: &"telegram:topic:-1001:101".parse().unwrap(),
+                opening: &|agent| format!("`/bind {agent}`, written there by an owner, opens it."),
             },
             label: &label,
             name: &|_: &AgentId| "Rose".to_owned(),
@@ -836,7 +833,7 @@ mod tests {
         🌹 Rose answers in Writing (telegram:topic:-1001:101), but 2 answers wait to be sent: Telegram asked for a pause until 22:20:00 UTC+1. Rose is the default agent.
         🌹 Rose answers in Writing (telegram:topic:-1001:101), but 1 answer waits to be sent: no answer from Telegram. Rose is the default agent.
         🌹 Rose answers in Writing (telegram:topic:-1001:101), but Telegram shows the bot only mentions, replies and commands: its privacy mode is on (`/setprivacy` at @BotFather). Rose is the default agent.
-        Nobody answers in Writing (telegram:topic:-1001:101): no binding or `/agent` opens this topic (groups = "bound"). `parlor pin telegram:topic:-1001:101 rose` opens it, and so does `/bind rose`, written there by an owner.
+        Nobody answers in Writing (telegram:topic:-1001:101): no binding or `/agent` opens this topic (groups = "bound"). `/bind rose`, written there by an owner, opens it.
         Nobody answers Bob in Writing (telegram:topic:-1001:101): the bot is private, and Bob has not been let in yet. A first message gets a code for `parlor pair CODE`.
         Nobody answers Bob in Writing (telegram:topic:-1001:101): the bot is private, and Bob has not been let in yet. Their code is HHM9LW2A, until 22:20 UTC+1: `parlor pair HHM9LW2A` lets them in.
         Nobody answers Bob in Writing (telegram:topic:-1001:101): the bot is private, and Bob was turned away by Alice. They get no reply until 22:20 UTC+1, 6 Nov 2026, and can ask again then. `parlor people role PERSON member` lets them in at once.

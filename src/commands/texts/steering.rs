@@ -85,6 +85,17 @@ pub(crate) fn time_is_over(label: &str, ms: i64, then: &str) -> String {
 }
 
 pub(crate) const FOR: &str = "For how long, and who? Write `/agent for 2h rose`, with minutes as `30m` and days as `1d`, up to 30 days.";
+
+/// A time that cannot be read, for the agent that was named.
+pub(crate) fn for_how_long(agent: &str) -> String {
+    match agent {
+        "" => FOR.to_owned(),
+        agent => format!(
+            "For how long? Write `/agent {agent} for 2h`, with minutes as `30m` and days as `1d`, up to 30 days."
+        ),
+    }
+}
+
 pub(crate) const STEER: &str = "Which agent? Write its name, such as `/agent pause rose`.";
 
 pub(crate) const WHY_IN_SHORT: &str = "Owners and admins see every rule here.";
@@ -119,6 +130,21 @@ pub(crate) fn unbound(label: &str, this: &str, line: usize, then: &str) -> Strin
     format!(
         "The binding of {this} to {label} is taken out of config.toml, where it stood from line {line} on. {then}"
     )
+}
+
+/// After the binding is gone.
+pub(crate) fn open_from_chat(this: &str, by: &str) -> String {
+    format!("{by} opened {this} with `/agent`, so it stays open; `/agent close` closes it.")
+}
+
+pub(crate) fn open_as_all(this: &str) -> String {
+    let this = sentence_start(this);
+    format!("{this} stays open, because all groups are: `groups = \"open\"` under [access].")
+}
+
+fn sentence_start(text: &str) -> String {
+    let (first, rest) = text.split_at(text.len().min(1));
+    format!("{}{rest}", first.to_uppercase())
 }
 
 /// For a group in which each member has a conversation of their own.
@@ -227,6 +253,8 @@ mod tests {
             bound_already("🌹 Rose", "this topic"),
             unbound("🌹 Rose", "this topic", 12, "☕ Main answers here."),
             closed_for_others("this group"),
+            open_from_chat("this topic", "Alice"),
+            open_as_all("this topic"),
             not_bound("this topic", &topic),
             BROKEN_BEFORE.to_owned(),
             BROKEN_SINCE.to_owned(),
@@ -273,6 +301,8 @@ mod tests {
         config.toml gives this topic to 🌹 Rose already.
         The binding of this topic to 🌹 Rose is taken out of config.toml, where it stood from line 12 on. ☕ Main answers here.
         For the others this group is closed now; `/bind` with an agent's name opens it.
+        Alice opened this topic with `/agent`, so it stays open; `/agent close` closes it.
+        This topic stays open, because all groups are: `groups = "open"` under [access].
         config.toml has no binding for exactly this topic (`telegram:topic:-1001:5`). `/agent why` shows the rules that count.
         config.toml has a problem, so nothing was changed. /reload in a private chat shows it.
         config.toml is changed, but has a problem, so the running config stays as it was. /reload in a private chat shows it.

@@ -9,8 +9,7 @@ use crate::lanes::{Item, Queue};
 use crate::models::Usage;
 use crate::turn::budget::{self, Spent};
 
-pub(crate) const PAUSED: &str = "Background work is paused: no summaries are made, and agents begin no subagents that nobody waits for. People are answered as before, and what has begun is finished. `/resume background` goes on with it.";
-pub(crate) const RESUMED: &str = "Background work goes on.";
+pub(crate) const RESUMED: &str = "Background work goes on, and jobs that waited for it run now.";
 pub(crate) const PAUSED_ALREADY: &str =
     "Background work is paused already. `/resume background` goes on with it.";
 pub(crate) const NOT_PAUSED: &str = "Background work is not paused.";
@@ -28,6 +27,18 @@ pub(crate) struct Hints {
     pub(crate) paused: Option<String>,
     pub(crate) may_stop: bool,
     pub(crate) may_clear: bool,
+}
+
+/// `jobs` have a time ahead.
+pub(crate) fn paused(jobs: usize) -> String {
+    let rest = match jobs {
+        0 => "and jobs rest".to_owned(),
+        1 => "and the one job of the house rests".to_owned(),
+        jobs => format!("and the {jobs} jobs of the house rest"),
+    };
+    format!(
+        "Background work is paused: no summaries are made, agents begin no subagents that nobody waits for, {rest}. Jobs that come once, such as reminders, run after the pause; others skip their times. People are answered as before, and what has begun is finished. `/resume background` goes on with it."
+    )
 }
 
 /// The running and waiting work, for `/queue`.
@@ -260,7 +271,7 @@ pub(crate) fn based_on(
 pub(crate) fn broken_config(line: Option<u32>, read: &str) -> String {
     let line = line.map_or_else(String::new, |line| format!(" in line {line}"));
     format!(
-        "config.toml has a mistake{line}; the gateway runs with the one from {read}. An owner's `/reload` shows the mistake."
+        "config.toml has a mistake{line}; the gateway runs with the one from {read}. An owner's `/reload` reads it again, also after a repair outside the file, and shows what is left."
     )
 }
 
@@ -278,6 +289,8 @@ pub(crate) struct House {
     pub(crate) stopped: u64,
     /// Questions refused at a limit, before any turn.
     pub(crate) over_limit: u64,
+    /// Calls of tools that wait for a person's yes or no.
+    pub(crate) approvals: u64,
     pub(crate) undelivered: u64,
     /// Where delivery is off.
     pub(crate) kept: u64,
@@ -367,7 +380,7 @@ fn troubles(house: &House) -> Vec<String> {
         (house.slow, "not sent for more than a minute"),
         (
             house.repeated,
-            "sent twice, because the platform's receipt got lost",
+            "may have arrived twice, because the platform's receipt got lost",
         ),
     ];
     let mut told: Vec<String> = troubles
@@ -375,6 +388,15 @@ fn troubles(house: &House) -> Vec<String> {
         .filter(|(number, _)| *number > 0)
         .map(|(number, what)| format!("{} {what}.", count(number, "message")))
         .collect();
+    if house.approvals > 0 {
+        told.push(format!(
+            "{} for a yes or no; `/approvals` in private lists them.",
+            match house.approvals {
+                1 => "1 call of a tool waits".to_owned(),
+                open => format!("{} calls of tools wait", grouped(open)),
+            }
+        ));
+    }
     if house.unreadable > 0 {
         told.push(format!(
             "{} from the platform could not be read; the log says more.",
@@ -550,6 +572,7 @@ mod tests {
             turns: 3,
             failed: 1,
             over_limit: 2,
+            approvals: 2,
             undelivered: 2,
             kept: 3,
             slow: 1,
@@ -579,6 +602,7 @@ mod tests {
                 config: None,
                 stopped: 0,
                 busy: 0,
+                approvals: 0,
                 undelivered: 0,
                 kept: 0,
                 slow: 0,
@@ -611,14 +635,15 @@ mod tests {
         You have used 1,247 tokens today.
         You have used 1,247 tokens today (0.0033 USD).
         For owners and admins:
-        - config.toml has a mistake in line 27; the gateway runs with the one from 14:05. An owner's `/reload` shows the mistake.
+        - config.toml has a mistake in line 27; the gateway runs with the one from 14:05. An owner's `/reload` reads it again, also after a repair outside the file, and shows what is left.
         - The gateway has been up for 1 h 1 min, and is working in 1 place.
         - In the last 24 hours: 5 questions, 1 without an answer, 1 stopped, 2 refused at a limit.
         - Background work is paused, since 16 Nov 2026, by Alice. An owner's `/resume background` goes on with it.
         - 2 messages could not be delivered; `/retry` sends again.
         - 3 messages kept where delivery is off.
         - 1 message not sent for more than a minute.
-        - 1 message sent twice, because the platform's receipt got lost.
+        - 1 message may have arrived twice, because the platform's receipt got lost.
+        - 2 calls of tools wait for a yes or no; `/approvals` in private lists them.
         - 4 updates from the platform could not be read; the log says more.
         - The last question here, to openai/gpt-5.4, had no answer.
         For owners and admins:

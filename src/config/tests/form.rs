@@ -70,7 +70,7 @@ fn an_admin_listener_for_other_machines_has_to_be_meant() {
     2 | listen = "7717"
       |          ^^^^^^ expected an IP address and a port
       |
-      = help: write it like `listen = "127.0.0.1:7717"`
+      = help: write `listen = "127.0.0.1:7717"`
 
     1 problem in config.toml.
     error: `metrics = "open"` works on this machine only

@@ -135,3 +135,42 @@ fn a_context_needs_a_place_and_names_differ() {
         &["a job cannot be called `heartbeat`"],
     );
 }
+
+/// The field that is wrong is named, with values that are right.
+#[test]
+fn a_wrong_field_of_a_cron_expression_is_named() {
+    let told = |cron: &str| {
+        let told = job(&format!(
+            "name = \"a\"\ncron = \"{cron}\"\nprompt = \"b\"\n"
+        ));
+        let label = told.lines().find(|line| line.contains("^^"));
+        let label = label.and_then(|line| line.split_once("^ "));
+        label.map(|(_, label)| label.to_owned()).unwrap_or(told)
+    };
+    let all = [
+        "61 * * * *",
+        "0 25 * * *",
+        "0 9 32 * *",
+        "0 9 * 13 *",
+        "0 9 * * 8",
+        "x * * * *",
+        "0 9 * * MONDAY",
+        "*/0 * * * *",
+        "0 9 5-1 * *",
+        "@dayly",
+        "0 9 * *",
+    ];
+    insta::assert_snapshot!(all.map(|cron| format!("{cron}: {}", told(cron))).join("\n"), @"
+    61 * * * *: `61` is no minute: 0 to 59, such as `0`, `0,30` or `*/15`
+    0 25 * * *: `25` is no hour: 0 to 23, such as `9`, `8-17` or `*/2`
+    0 9 32 * *: `32` is no day of the month: 1 to 31, or L for the last, such as `1`, `1,15` or `L`
+    0 9 * 13 *: `13` is no month: 1 to 12, or JAN to DEC, such as `6`, `1-3` or `JAN`
+    0 9 * * 8: `8` is no weekday: 0 to 7 (0 and 7 are Sunday), or SUN to SAT, such as `1-5` or `MON`
+    x * * * *: `x` is no minute: 0 to 59, such as `0`, `0,30` or `*/15`
+    0 9 * * MONDAY: `MONDAY` is no weekday: 0 to 7 (0 and 7 are Sunday), or SUN to SAT, such as `1-5` or `MON`
+    */0 * * * *: `*/0` is no minute: 0 to 59, such as `0`, `0,30` or `*/15`
+    0 9 5-1 * *: `5-1` is no day of the month: 1 to 31, or L for the last, such as `1`, `1,15` or `L`
+    @dayly: the words are @hourly, @daily, @weekly, @monthly and @yearly
+    0 9 * *: it has 4 fields, and a job has five: minute, hour, day, month, weekday
+    ");
+}

@@ -4,6 +4,7 @@ mod editors;
 mod example;
 mod form;
 mod jobs;
+mod mended;
 mod newcomers;
 mod peers;
 mod personality;

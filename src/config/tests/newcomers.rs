@@ -249,7 +249,7 @@ fn values_without_the_form_of_toml() {
         → delete the line: a key that is not in the file is not set
     max_running = 1,000
         a number has no commas
-        → write `1_000`, or a point before a fraction: `1.000`
+        → write `1_000`
     max_running = 50%
         this is neither a number nor text
         → write a plain number, or put quotes around text: `max_running = "50%"`
@@ -680,4 +680,57 @@ fn a_known_server_has_one_variable_for_its_key() {
     ]);
     assert_eq!(told.matches("OPENROUTER_API_KEY").count(), 4, "{told}");
     assert_eq!(told.matches("_API_KEY").count(), 4, "{told}");
+}
+
+/// The header of a section is still behind its `#`, and a key below is not.
+#[test]
+fn a_header_that_is_commented_out_is_named() {
+    assert_snapshot!(report("default_agent = \"main\"\n\n# [telegram]\ntoken = { env = \"TELEGRAM_BOT_TOKEN\" }\n"), @r#"
+    error: unknown key `token`
+     --> config.toml:4:1
+      |
+    4 | token = { env = "TELEGRAM_BOT_TOKEN" }
+      | ^^^^^ its header `[telegram]` in line 3 is commented out
+      |
+      = help: take the `#` off line 3, so that it is `[telegram]`; or put a `#` before this line too
+
+    1 problem in config.toml.
+    "#);
+    assert_snapshot!(remedies(&[
+        "[agents.main]\n#[access]\n# who owns it\nowners = [\"telegram:11\"]\n",
+        "[agents.main]\n# [[bindings]]\nmatch = \"local\"\n",
+    ]), @r#"
+    [agents.main] ⏎ #[access] ⏎ # who owns it ⏎ owners = ["telegram:11"]
+        unknown key `owners`
+        → take the `#` off line 2, so that it is `[access]`; or put a `#` before this line too
+    [agents.main] ⏎ # [[bindings]] ⏎ match = "local"
+        unknown key `match`
+        → take the `#` off line 2, so that it is `[[bindings]]`; or put a `#` before this line too
+    "#);
+    for other in [
+        "# [telegram]\n[agents.main]\ntoken = { env = \"X\" }\n",
+        "# see [telegram] in the book\ntoken = { env = \"X\" }\n",
+    ] {
+        let told = remedies(&[other]);
+        assert!(!told.contains("take the `#` off"), "{told}");
+    }
+}
+
+/// Another rule wins over a role in [people].
+#[test]
+fn a_role_without_effect_is_told() {
+    let check = |text: &str, expected: &str| {
+        let warnings = drafted(text).warnings.into_iter().map(|warning| {
+            let help = warning.help.unwrap_or_default();
+            format!("{}: {} → {help}", warning.message, warning.label)
+        });
+        assert_eq!(warnings.collect::<Vec<_>>().join("\n"), expected);
+    };
+    let ann = "[telegram]\ntoken = { env = \"X\" }\n[access]\nowners = [\"telegram:11\"]\n[people.ann]\nids = [\"telegram:11\"]\n";
+    check(
+        &format!("{ann}role = \"member\"\n"),
+        "`role = \"member\"` of ann has no effect: telegram:11 is in `owners` of [access] → take `role` out, or `telegram:11` out of `owners`",
+    );
+    check(&format!("{ann}role = \"owner\"\n"), "");
+    check(ann, "");
 }

@@ -323,7 +323,7 @@ fn a_webhook_needs_addresses_that_can_be_used() {
     6 | listen = "8443"
       |          ^^^^^^ expected an IP address and a port
       |
-      = help: write it like `listen = "127.0.0.1:8443"`
+      = help: write `listen = "127.0.0.1:8443"`
 
     2 problems in config.toml.
     "#);
@@ -703,14 +703,6 @@ fn limits_that_cannot_be_meant_are_told() {
     let text = "[agents.rose]\nlimits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = 5 }\nmodel = \"local/llama\"\n\
                 [providers.local]\nkind = \"ollama\"\nprices = { mistral = { input = -1, output = 1e3 } }\n";
     assert_snapshot!(report(text), @r#"
-    error: a limit on money needs to know what local/llama costs
-     --> config.toml:1:9
-      |
-    1 | [agents.rose]
-      |         ^^^^ this agent may use that model, and the file has no price for it
-      |
-      = help: add `"llama" = { input = 2.5, output = 10 }` under [providers.local.prices], in money for a million tokens
-
     error: `max_steps` cannot be 0
      --> config.toml:2:24
       |
@@ -718,6 +710,16 @@ fn limits_that_cannot_be_meant_are_told() {
       |                        ^ nothing could ever be done
       |
       = help: write 1 or more, such as `max_steps = 40`, or delete the line
+
+    error: a limit on money needs to know what local/llama costs
+     --> config.toml:2:27
+      |
+    2 | limits = { max_steps = 0, cost_per_day = 1, tokens_per_hour = 5 }
+      |                           ^^^^^^^^^^^^ agents under this limit may use that model, and the file has no price for it
+      |
+      = help: add what it costs, in money for a million tokens
+              inside the braces of `prices` in [providers.local]
+              "llama" = { input = 2.5, output = 10 }
 
     error: unknown key `tokens_per_hour`
      --> config.toml:2:45
@@ -761,4 +763,57 @@ fn agents_read_each_memory_once_and_know_their_budget() {
         (rose.recall, rose.recall_tokens, rose.read_from.as_slice()),
         (true, 5, [AgentId::main()].as_slice())
     );
+}
+
+#[test]
+fn who_approves_and_for_how_long_is_checked() {
+    let text = "[approvals]\nby = \"guest\"\nexpires_minutes = 0\nuntil = 5\n[agents.rose]\nafter_untrusted = \"perhaps\"\ntools = { ask = \"now\" }\n";
+    assert_snapshot!(report(text), @r#"
+    error: `by` cannot be `guest`
+     --> config.toml:2:6
+      |
+    2 | by = "guest"
+      |      ^^^^^^^ not one of the choices
+      |
+      = help: the choices are `member`, `admin`, `owner`
+
+    error: `expires_minutes` cannot be 0
+     --> config.toml:3:19
+      |
+    3 | expires_minutes = 0
+      |                   ^ nothing could ever be done
+      |
+      = help: write 1 or more, such as `expires_minutes = 60`, or delete the line
+
+    error: unknown key `until`
+     --> config.toml:4:1
+      |
+    4 | until = 5
+      | ^^^^^ not a key of [approvals]
+      |
+      = help: known here: `by`, `expires_minutes`
+
+    error: `after_untrusted` cannot be `perhaps`
+     --> config.toml:6:19
+      |
+    6 | after_untrusted = "perhaps"
+      |                   ^^^^^^^^^ not one of the choices
+      |
+      = help: the choices are `label`, `ask`, `refuse`
+
+    error: `ask` must be a list
+     --> config.toml:7:17
+      |
+    7 | tools = { ask = "now" }
+      |                 ^^^^^ this is text
+      |
+      = help: write `ask = ["now"]`
+
+    5 problems in config.toml.
+    "#);
+    let config = config("[approvals]\nby = \"owner\"\nexpires_minutes = 99_999\n");
+    let rules = config.approvals;
+    assert_eq!(rules.by, crate::config::Approver::Owner);
+    let week = std::time::Duration::from_secs(7 * 24 * 60 * 60);
+    assert_eq!(rules.expire_after, week, "a week is the most");
 }

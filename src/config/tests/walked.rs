@@ -28,7 +28,7 @@ fn remedies_of_values_can_be_obeyed() {
         → write `1_000_000`
     max_running = 1,000 # many
         a number has no commas
-        → write `1_000`, or a point before a fraction: `1.000`
+        → write `1_000`
     [providers.x] ⏎ kind = "openai" ⏎ base_url = "localhost:1234/v1"
         `base_url` is not a whole web address
         → write `base_url = "http://localhost:1234/v1/"`
@@ -126,7 +126,7 @@ fn no_problem_is_told_twice() {
         → write it like `[agents.rose]`
     default_model = "openai/a" ⏎ [limits] ⏎ cost_per_day = 1.0 ⏎ [agents.main] ⏎ [agents.ada] ⏎ [agents.rose] ⏎ [providers.openai] ⏎ kind = "openai" ⏎ api_key = { env = "K" }
         a limit on money needs to know what openai/a costs
-        → add `"a" = { input = 2.5, output = 10 }` under [providers.openai.prices], in money for a million tokens
+        → add what it costs, in money for a million tokens ⏎ [providers.openai.prices] ⏎ "a" = { input = 2.5, output = 10 }
     "#);
 }
 
@@ -335,4 +335,48 @@ fn the_config_of_the_readme_is_accepted() {
     let (_, rest) = readme.split_once("```toml\n").expect("a config");
     let (text, _) = rest.split_once("```").expect("its end");
     config(text);
+}
+
+/// Slips that were told something that does not help.
+#[test]
+fn remedies_of_small_slips_work() {
+    assert_snapshot!(remedies(&[
+        "[agents.main]\nlimits = { tokens_per_day = 1,000, max_steps = 40 }\n",
+        "[agents.main]]\nname = \"x\"\n",
+        "[agents.main.jobs]\nname = \"a\"\nevery = \"5m\"\nprompt = \"x\"\n",
+        "[people.ann]\nids = \"telegram:1\"\n",
+        "[telegram]\ntoken = { env = \"T\"\n",
+        "[telegram]\ntoken = { env = \"T\" }\nstreaming = on\n",
+        "[agents.main]\nmemory = off\n",
+        "[access]\nallow_from = [\"telegram:1\"]\n",
+        "[agents.rose]\nname = \"Rose\"\n# [agents.ada]\nname = \"Ada\"\n",
+    ]), @r#"
+    [agents.main] ⏎ limits = { tokens_per_day = 1,000, max_steps = 40 }
+        a number has no commas
+        → write `limits = { tokens_per_day = 1_000, max_steps = 40 }`
+    [agents.main]] ⏎ name = "x"
+        one bracket is too many
+        → write `[agents.main]`
+    [agents.main.jobs] ⏎ name = "a" ⏎ every = "5m" ⏎ prompt = "x"
+        `[agents.main.jobs]` needs double brackets
+        → each one is an item of a list, so write `[[agents.main.jobs]]` before each
+    [people.ann] ⏎ ids = "telegram:1"
+        `ids` must be a list
+        → write `ids = ["telegram:1"]`
+    [telegram] ⏎ token = { env = "T"
+        a table in braces is not closed
+        → write `token = { env = "T" }`
+    [telegram] ⏎ token = { env = "T" } ⏎ streaming = on
+        `on` is not a value in TOML
+        → write `streaming = true`
+    [agents.main] ⏎ memory = off
+        text needs quotes
+        → write `memory = "off"`
+    [access] ⏎ allow_from = ["telegram:1"]
+        unknown key `allow_from`
+        → `owners = ["telegram:12345678"]` names the owners, `[people.<name>]` others with their role, and `parlor pair` lets people in
+    [agents.rose] ⏎ name = "Rose" ⏎ # [agents.ada] ⏎ name = "Ada"
+        `name` is set twice
+        → take the `#` off line 3, so that it is `[agents.ada]`; or put a `#` before this line too
+    "#);
 }

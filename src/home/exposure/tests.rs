@@ -127,7 +127,7 @@ agent = "main"
     Warning groups-open: Anybody can add the bot to a group of their own and talk to it there (groups = "open"). → Write `groups = "bound"` under [access] and bind the places you want.
     Warning dms-open: Everybody can talk to the bot in private (dms = "open"). → Write `dms = "pairing"` under [access].
     Note agent-limits: Guests can talk to `main`, which has no daily limit. → Write `tokens_per_day` or `cost_per_day` under [agents.main.limits].
-    Note after-untrusted: Guests can talk to `main`, and a turn of `main` that has read a guest's words may still use web_fetch, agent_send, message_send. → Write `after_untrusted = "refuse"` under [agents.main].
+    Note after-untrusted: Guests can talk to `main`, and a turn of `main` that has read a guest's words may still use web_fetch, agent_send, message_send. → Write `after_untrusted = "ask"` or `"refuse"` under [agents.main].
     Note wide-binding: The binding in line 15 opens all of `telegram:group:-1001`, also topics, channels and threads that are made later. → Bind single topics or channels where that is too much.
     Note no-owner: Nobody is an owner on a platform, so nobody is told of problems there. → Write your id under [access] owners; /whoami shows it.
     "#);
@@ -154,7 +154,7 @@ agent = "ada"
     let notes = told.lines().filter(|line| line.starts_with("Note"));
     insta::assert_snapshot!(notes.collect::<Vec<_>>().join("\n"), @r#"
     Note agent-limits: Guests can talk to `main`, `rose` and `ada`, which have no daily limit. → Write `tokens_per_day` or `cost_per_day` under [agents.main.limits], [agents.rose.limits] and [agents.ada.limits].
-    Note after-untrusted: Guests can talk to `main`, `rose` and `ada`, and a turn of theirs that has read a guest's words may still use web_fetch, agent_send, message_send. → Write `after_untrusted = "refuse"` under [agents.main], [agents.rose] and [agents.ada].
+    Note after-untrusted: Guests can talk to `main`, `rose` and `ada`, and a turn of theirs that has read a guest's words may still use web_fetch, agent_send, message_send. → Write `after_untrusted = "ask"` or `"refuse"` under [agents.main], [agents.rose] and [agents.ada].
     "#);
 }
 

@@ -1,6 +1,9 @@
 //! OpenAI's chat completions, spoken by most servers:
 //! <https://platform.openai.com/docs/api-reference/chat>.
 
+use std::borrow::Cow;
+
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -196,6 +199,58 @@ fn call(call: &ToolCall) -> Call<'_> {
     }
 }
 
+/// A piece of text and nothing else, as most chunks are. Read at one go: [`Chunk`] reads each level
+/// of the JSON anew, to put up with odd values.
+#[derive(Deserialize)]
+struct Plain<'a> {
+    #[serde(borrow)]
+    choices: [PlainChoice<'a>; 1],
+    error: Option<IgnoredAny>,
+    usage: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct PlainChoice<'a> {
+    #[serde(borrow)]
+    delta: PlainDelta<'a>,
+    finish_reason: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct PlainDelta<'a> {
+    #[serde(borrow)]
+    content: Cow<'a, str>,
+    refusal: Option<IgnoredAny>,
+    reasoning_content: Option<IgnoredAny>,
+    reasoning: Option<IgnoredAny>,
+    tool_calls: Option<IgnoredAny>,
+}
+
+/// The text of a chunk with nothing else of interest.
+fn plain_text(data: &str) -> Option<Cow<'_, str>> {
+    match serde_json::from_str(data).ok()? {
+        Plain {
+            choices:
+                [
+                    PlainChoice {
+                        delta:
+                            PlainDelta {
+                                content,
+                                refusal: None,
+                                reasoning_content: None,
+                                reasoning: None,
+                                tool_calls: None,
+                            },
+                        finish_reason: None,
+                    },
+                ],
+            error: None,
+            usage: None,
+        } => Some(content),
+        _ => None,
+    }
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Chunk<'a> {
@@ -290,6 +345,9 @@ pub(super) fn take(event: &Event, answer: &mut Answer) -> Result<(), ModelError>
     if event.name == "error" {
         return Err(of_error_event(&event.data));
     }
+    if let Some(text) = plain_text(&event.data) {
+        return answer.say(&text);
+    }
     let chunk: Chunk<'_> = read(&event.data)?;
     if let Some(error) = chunk.error {
         return Err(of_error_event(error.get()));
@@ -380,4 +438,37 @@ fn continued(index: Option<u64>, id: &str, name: &str, answer: &Answer) -> Optio
         None => !name.is_empty() && (id.is_empty() || is_other),
     };
     (!begins).then_some(begun)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_text;
+
+    #[test]
+    fn only_a_piece_of_text_is_read_at_one_go() {
+        let check = |choice: &str, besides: &str, expected: Option<&str>| {
+            let chunk = format!(r#"{{"id":"c1","choices":[{choice}]{besides}}}"#);
+            assert_eq!(plain_text(&chunk).as_deref(), expected, "{chunk}");
+        };
+        let text =
+            r#"{"index":0,"delta":{"role":"assistant","content":"a \"b\""},"finish_reason":null}"#;
+        check(text, "", Some("a \"b\""));
+        check(text, r#","usage":null,"error":null"#, Some("a \"b\""));
+        check(text, r#","usage":{"prompt_tokens":1}"#, None);
+        check(text, r#","error":{"code":503}"#, None);
+        check(&format!("{text},{text}"), "", None);
+        for more in [
+            r#"{"delta":{"content":"a"},"finish_reason":"stop"}"#,
+            r#"{"delta":{"content":"a","refusal":"b"}}"#,
+            r#"{"delta":{"content":"a","reasoning":"b"}}"#,
+            r#"{"delta":{"content":"a","reasoning_content":"b"}}"#,
+            r#"{"delta":{"content":"a","tool_calls":[]}}"#,
+            r#"{"delta":{"content":[{"text":"a"}]}}"#,
+            r#"{"delta":{"content":null}}"#,
+            r#"{"message":{"content":"a"}}"#,
+        ] {
+            check(more, "", None);
+        }
+        assert_eq!(plain_text("[DONE]"), None);
+    }
 }

@@ -65,7 +65,7 @@ impl Events {
             if std::mem::take(&mut self.after_return) && rest.starts_with(b"\n") {
                 rest = &rest[1..];
             }
-            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            let Some(end) = memchr::memchr2(b'\n', b'\r', rest) else {
                 break;
             };
             self.add_to_line(&rest[..end])?;

@@ -14,6 +14,7 @@ fn limits(allow: Option<&[&str]>, deny: &[&str]) -> ToolLimits {
     ToolLimits {
         allow: allow.map(names),
         deny: names(deny),
+        ask: Vec::new(),
     }
 }
 
@@ -157,7 +158,7 @@ fn after_words_below_the_asker_nothing_goes_elsewhere() {
         let decided = after_reading(rule, &reading, role, reach.clone()).map_err(drop);
         assert_eq!(decided, expected, "{rule} {read} {role} {reach:?}");
     };
-    use AfterUntrusted::{Label as Labelled, Refuse};
+    use AfterUntrusted::{Ask, Label as Labelled, Refuse};
     use Reached::{Trusted, Untrusted};
     let (guest, web) = (
         Labels::of(Role::Guest),
@@ -182,6 +183,9 @@ fn after_words_below_the_asker_nothing_goes_elsewhere() {
                 Role::Member | Role::Admin | Role::Owner => Err(()),
             };
             check(Refuse, own | guest, role, reach(), below);
+            check(Ask, own, role, reach(), Ok(Trusted));
+            let asks = Reached::Asks(Asks::Untrusted { read: web });
+            check(Ask, own | web, role, reach(), Ok(asks));
         }
     }
     check(
@@ -191,4 +195,36 @@ fn after_words_below_the_asker_nothing_goes_elsewhere() {
         address("https://example.org/a"),
         Ok(Trusted),
     );
+}
+
+/// An ask of the profile or of the agent's own list counts, and a subagent's parent asks too.
+#[test]
+fn a_list_of_either_asks_and_the_parents_does_too() {
+    let asking = |names_of: &[&str]| ToolLimits {
+        ask: names(names_of),
+        ..ToolLimits::default()
+    };
+    let profile = RiskProfile {
+        name: "careful".into(),
+        limits: asking(&["shell"]),
+        max_risk: None,
+    };
+    let check = |profile: Option<&RiskProfile>, own: &[&str], tool: &str, rule: Option<&str>| {
+        let policy = ToolPolicy {
+            profile: profile.cloned(),
+            own: asking(own),
+            ..ToolPolicy::default()
+        };
+        let asks = asks(&policy, tool).map(|rule| rule.to_string());
+        assert_eq!(asks.as_deref(), rule, "{tool}");
+        assert!(decide(&policy, tool, Risk::Look, Role::Owner).is_ok());
+    };
+    let own = Some("the agent's `tools.ask` names it");
+    let shared = Some("the risk profile `careful` asks before each call");
+    check(None, &[], "shell", None);
+    check(None, &["shell"], "shell", own);
+    check(Some(&profile), &[], "shell", shared);
+    check(Some(&profile), &["shell"], "shell", shared);
+    check(Some(&profile), &["now"], "now", own);
+    check(Some(&profile), &["now"], "other", None);
 }

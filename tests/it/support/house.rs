@@ -360,6 +360,11 @@ impl Process {
         self.child.kill().await.expect("it can be killed");
     }
 
+    /// Returns when the process has ended, however that was.
+    pub(crate) async fn ended(mut self) {
+        self.child.wait().await.expect("it ends");
+    }
+
     /// Whether the process has ended.
     pub(crate) fn is_over(&mut self) -> bool {
         self.child.try_wait().expect("it can be asked").is_some()

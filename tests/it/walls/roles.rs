@@ -464,6 +464,10 @@ fn commands(name: &str) -> Option<&'static [&'static str]> {
         "bind" => &["/bind main"],
         "unbind" => &["/unbind"],
         "audit" => &["/audit", "/audit 100"],
+        // There is nothing of Alice's to decide about.
+        "approvals" => &["/approvals"],
+        "approve" => &["/approve 1"],
+        "refuse" => &["/refuse 1"],
         "doctor" => &["/doctor"],
         "trace" => &["/trace"],
         "dashboard" => &["/dashboard"],
@@ -632,9 +636,8 @@ fn acts_for(verb: &str) -> Option<ActsFor> {
         | "remember" | "forget" | "usage" | "audit" | "failed" | "pair" | "people" | "allow"
         | "pause" | "resume" | "job" | "security" | "status" | "queue" | "pin" | "new" | "stop"
         | "reload" | "dashboard" | "token" | "help" | "version" | "completions" | "logs"
-        | "man" | "sessions" | "backup" | "restore" | "doctor" | "import" | "export" => {
-            ActsFor::Operator
-        }
+        | "man" | "approvals" | "sessions" | "backup" | "restore" | "doctor" | "import"
+        | "export" => ActsFor::Operator,
         _ => return None,
     })
 }
