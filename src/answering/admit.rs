@@ -1,7 +1,10 @@
 //! Chooses the agent for a message and waits for the start of its turn.
 
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
 
+use dashmap::DashMap;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::paused_agents::PausedAgents;
@@ -21,6 +24,7 @@ pub(crate) struct Admission {
     pub(super) router: Router,
     pub(super) overrides: Arc<Overrides>,
     pub(super) slots: Arc<Slots<AgentUid>>,
+    pub(super) turn_slots: Arc<TurnSlots>,
     pub(super) pauses: PausedAgents,
     pub(super) stop: CancellationToken,
 }
@@ -34,12 +38,39 @@ pub(super) struct Choice {
     pub(super) used_once: bool,
 }
 
+/// The slots of turns, by the message of the turn, so that subagents find the slot of their parent.
+#[derive(Default)]
+pub(super) struct TurnSlots {
+    slots: DashMap<i64, Weak<Slot<AgentUid>>>,
+    changed: Notify,
+}
+
+impl TurnSlots {
+    fn slot_of(&self, turn: i64) -> Option<Arc<Slot<AgentUid>>> {
+        self.slots.get(&turn).and_then(|slot| slot.upgrade())
+    }
+}
+
+/// The slot a turn runs in, held while it runs. Subagents that a turn waits for share its slot: with
+/// a slot each, waiting parents could fill all slots while their subagents wait for a free slot. A
+/// parked turn gives its slot back when these subagents have ended.
+pub(super) struct TurnSlot {
+    slot: Arc<Slot<AgentUid>>,
+    turn: i64,
+    all: Arc<TurnSlots>,
+}
+
+impl Drop for TurnSlot {
+    fn drop(&mut self) {
+        let is_own =
+            |_: &i64, known: &Weak<_>| std::ptr::eq(known.as_ptr(), Arc::as_ptr(&self.slot));
+        self.all.slots.remove_if(&self.turn, is_own);
+    }
+}
+
 /// The result of waiting for a slot.
 pub(super) enum InLine {
-    Next(Slot<AgentUid>),
-    /// The turn runs in the slot of its parent. With a slot each, waiting parents could fill all
-    /// slots while their subagents wait for a free slot.
-    NoNeed,
+    Next(TurnSlot),
     /// The agent is paused, and the message waits.
     Paused,
     /// The turn is stopped and need not wait.
@@ -64,7 +95,7 @@ impl Admission {
                 return Ok((choice, InLine::Paused));
             }
             let waited_as = choice.agent.uid;
-            let in_line = self.wait(waited_as, halt).await;
+            let in_line = self.wait_for(waited_as, accepted.id, None, halt).await;
             let choice = self.route(snapshot, accepted, began_with).await?;
             let is_other = choice.agent.uid != waited_as || self.pauses.is_paused(waited_as);
             if matches!(in_line, InLine::Next(_)) && is_other {
@@ -74,8 +105,7 @@ impl Admission {
         }
     }
 
-    /// An internal turn keeps its agent, even if the place has another agent now. A subagent with a
-    /// waiting parent needs no slot.
+    /// An internal turn keeps its agent, even if the place has another agent now.
     pub(super) async fn send_on(
         &self,
         snapshot: &Snapshot,
@@ -88,11 +118,9 @@ impl Admission {
         let route = routing::route(&snapshot.table, None, origin);
         tracing::info!(agent.id = %agent.id, run = %internal.run(), inbox.id = accepted.id, "{} works", agent.id);
         let chosen = self.model(&origin.key, &agent).await?;
-        let in_line = if internal.is_waited_for() {
-            InLine::NoNeed
-        } else {
-            self.wait(agent.uid, halt).await
-        };
+        let in_line = self
+            .wait_for(agent.uid, accepted.id, Some(internal), halt)
+            .await;
         Ok((
             Choice {
                 agent,
@@ -104,12 +132,41 @@ impl Admission {
         ))
     }
 
-    pub(super) async fn wait(&self, agent: AgentUid, halt: &CancellationToken) -> InLine {
-        tokio::select! {
+    /// Waits until a turn may run: for a slot, or for that of its parent if the parent waits for it.
+    pub(super) async fn wait_for(
+        &self,
+        agent: AgentUid,
+        turn: i64,
+        internal: Option<&InternalTurn>,
+        halt: &CancellationToken,
+    ) -> InLine {
+        let parent = internal.and_then(InternalTurn::waiting_parent);
+        let slot = tokio::select! {
             biased;
-            () = self.stop.cancelled() => InLine::Stopping,
-            () = halt.cancelled() => InLine::Halted,
-            slot = self.slots.acquire(agent) => InLine::Next(slot),
+            () = self.stop.cancelled() => return InLine::Stopping,
+            () = halt.cancelled() => return InLine::Halted,
+            slot = self.slot_of_parent(parent) => slot,
+            slot = self.slots.acquire(agent) => Arc::new(slot),
+        };
+        let all = self.turn_slots.clone();
+        all.slots.insert(turn, Arc::downgrade(&slot));
+        all.changed.notify_waiters();
+        InLine::Next(TurnSlot { slot, turn, all })
+    }
+
+    /// Returns once the parent has a slot. A parked parent has none, and may get one at any time.
+    async fn slot_of_parent(&self, parent: Option<i64>) -> Arc<Slot<AgentUid>> {
+        let Some(parent) = parent else {
+            return std::future::pending().await;
+        };
+        loop {
+            let mut changed = pin!(self.turn_slots.changed.notified());
+            // Before the look, so that no change is missed.
+            changed.as_mut().enable();
+            if let Some(slot) = self.turn_slots.slot_of(parent) {
+                return slot;
+            }
+            changed.await;
         }
     }
 

@@ -117,6 +117,7 @@ impl Deps {
             router: self.router.clone(),
             overrides: self.overrides.clone(),
             slots: Slots::new(turns_at_once(snapshot), agents),
+            turn_slots: Arc::default(),
             pauses: self.pauses.clone(),
             stop: self.stop.clone(),
         }

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::accounts::Allowance;
 use super::active_turn::{ActiveTurn, Due, note_worker, view};
-use super::admit::{Admission, Choice, InLine};
+use super::admit::{Admission, Choice, InLine, TurnSlot};
 use super::budgets::{self, Budgets};
 use super::question;
 use super::reading;
@@ -26,7 +26,6 @@ use crate::records::inbox::{self, Accepted, Seen};
 use crate::records::journal::{self, AskedMessage, Recorded};
 use crate::records::outranked::ParkedTurn;
 use crate::records::view::View;
-use crate::slots::Slot;
 use crate::storage::{Db, StoreError};
 use crate::subagents::{Arrived, InternalTurn};
 use crate::turn::Run;
@@ -48,9 +47,8 @@ pub(super) enum Begun {
     Ready {
         turn: Box<ActiveTurn>,
         progress: ProgressHandle,
-        /// Held while the turn runs. None for a turn stopped during the wait, and for a turn in its
-        /// parent's slot.
-        slot: Option<Slot<AgentUid>>,
+        /// Held while the turn runs. None for a turn stopped during the wait.
+        slot: Option<TurnSlot>,
     },
     /// The agent is paused, and the message waits for it.
     Paused(Arc<Agent>),
@@ -183,7 +181,7 @@ impl Preparation {
         };
         let slot = match in_line {
             InLine::Next(slot) => Some(slot),
-            InLine::Halted | InLine::NoNeed => None,
+            InLine::Halted => None,
             InLine::Paused => return Ok(Err(Begun::Paused(choice.agent))),
             InLine::Stopping => return Ok(Err(Begun::Stopping)),
         };
@@ -424,7 +422,7 @@ impl Subject {
 /// A turn that may begin.
 struct Started {
     choice: Choice,
-    slot: Option<Slot<AgentUid>>,
+    slot: Option<TurnSlot>,
     /// How long it took to get the slot.
     waited: Duration,
     allowance: Allowance,

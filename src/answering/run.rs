@@ -200,19 +200,19 @@ impl Answering {
 
     async fn resume_inside(&self, mut turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
         let waits = Instant::now();
-        // The parent's slot is enough for both.
-        let in_line = match turn.internal.as_ref() {
-            Some(internal) if internal.is_waited_for() => InLine::NoNeed,
-            _ => self.admission.wait(turn.agent.uid, &turn.halt).await,
-        };
+        let (agent, id) = (turn.agent.uid, turn.accepted.id);
+        let in_line = self
+            .admission
+            .wait_for(agent, id, turn.internal.as_ref(), &turn.halt)
+            .await;
         turn.stages.spend(Stage::Slot, waits.elapsed());
         let _slot = match in_line {
             InLine::Next(slot) => Some(slot),
-            InLine::NoNeed | InLine::Paused => None,
+            InLine::Paused => None,
             InLine::Halted => return self.finish.stopped(turn).await,
             InLine::Stopping => return Ended::LeftBehind,
         };
-        let (place, id) = (turn.accepted.inbound.origin.key.clone(), turn.accepted.id);
+        let place = turn.accepted.inbound.origin.key.clone();
         let noted = self.db.write_as(Durability::Kill, move |tx| {
             fail_points::writes(Write::TurnResumed);
             decisions::note(tx, &place, id, Decision::Resumed, now_ms())

@@ -7,7 +7,7 @@ use crate::access::{Role, Standing};
 use crate::answering::{Answer, Question, who_answers};
 use crate::channels::local::person_of;
 use crate::config::{Groups, Report};
-use crate::domain::{Origin, SessionKey, UserError};
+use crate::domain::{AgentId, Origin, SessionKey, UserError};
 use crate::home::Reload;
 use crate::records::audit::Actor;
 use crate::routing::{FromChat, Rule, Visit};
@@ -30,7 +30,10 @@ pub(super) async fn bind(word: &str, context: &Context<'_>) -> Result<Outcome, C
         )),
         Some(Bound { before, line }) => {
             reload(context, "/bind").await?;
-            let reply = texts::bound(&label, &this, &place, &agent.id, line);
+            let mut reply = texts::bound(&label, &this, &place, &agent.id, line);
+            if !place.is_private() && leaves_people_out(context, &agent.id) {
+                reply = format!("{reply}\n{}", texts::bound_for_all(&label, &this));
+            }
             let effect = Effect::Bind {
                 before,
                 after: Some(agent.id.clone()),
@@ -69,6 +72,13 @@ pub(super) async fn unbind(context: &Context<'_>) -> Result<Outcome, CommandErro
     }
     let after = None;
     Ok(Outcome::of(reply, Effect::Unbind { before, after }))
+}
+
+/// Whether the `who` of an agent is written, and is not everybody.
+fn leaves_people_out(context: &Context<'_>, agent: &AgentId) -> bool {
+    let mut written = context.snapshot.config.agents.iter();
+    written
+        .any(|spec| spec.id == *agent && spec.who.is_written && spec.who.role != Some(Role::Guest))
 }
 
 /// Why a shared place stays open though no binding and no pin gives it to an agent.

@@ -62,10 +62,10 @@ impl InternalTurn {
         }
     }
 
-    /// Whether the parent turn waits for this turn.
-    pub(crate) fn is_waited_for(&self) -> bool {
-        self.subagent()
-            .is_some_and(|known| known.subagent.then == OnFinish::Wait)
+    /// The message of the parent turn, if that turn waits for this one.
+    pub(crate) fn waiting_parent(&self) -> Option<i64> {
+        let subagent = &self.subagent()?.subagent;
+        (subagent.then == OnFinish::Wait).then_some(subagent.parent_inbox_id)
     }
 
     /// The agent of this turn.

@@ -527,7 +527,9 @@ async fn commands_say_the_same_everywhere<S: Side>() {
         "There is no command /agnet. Did you mean /agent? /help shows what there is."
     );
     let help = ask(&topic, Who::Member, "/help all").await;
-    for spec in SPECS.iter().filter(|spec| spec.least == Role::Guest) {
+    // Guests may forget nothing here, so that one is not offered.
+    let of_guests = SPECS.iter().filter(|spec| spec.least == Role::Guest);
+    for spec in of_guests.filter(|spec| spec.name != "forget") {
         assert!(
             help.contains(&format!("/{}", spec.name)),
             "/{} is not in {help}",

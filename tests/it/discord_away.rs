@@ -1,5 +1,7 @@
 //! What people did on Discord while nobody listened, in places that the bot had never seen.
 
+use std::time::Duration;
+
 use parlor::gateway::Gateway;
 
 use crate::support::House;
@@ -216,4 +218,23 @@ async fn a_place_that_was_just_bound_has_missed_nothing() {
     general.wait_for_sent(2).await;
     gateway.shutdown().await;
     assert!(!discord.calls(Route::GetMessages).is_empty());
+}
+
+/// What was missed in a known channel says nothing about a thread that nobody knew of yet.
+#[tokio::test]
+async fn a_thread_that_was_silent_before_the_channels_went_on_is_answered() {
+    let (house, discord, guild) = House::with_garden("", BOUND).await;
+    let general = guild.text_channel(8101, "general");
+    let gateway = open(&house, &discord).await;
+    caught_up(&gateway, &general).await;
+    gateway.shutdown().await;
+    discord.advance(Duration::from_secs(60));
+    let thread = general.creates_thread(BOB, "talk").await;
+    thread.says(BOB, "anybody?").await;
+    discord.advance(Duration::from_secs(60));
+    general.says(CAROL, "much later").await;
+    let gateway = open_again(&house, &discord).await;
+    assert_eq!(thread.wait_for_sent(1).await.text, "re: [Bob] anybody?");
+    assert_eq!(general.wait_for_sent(2).await.text, "re: much later");
+    gateway.shutdown().await;
 }

@@ -21,8 +21,10 @@ use crate::support::house::Process;
 const HISTORIES: u64 = 16;
 const STEPS: usize = 40;
 const PLACES: usize = 8;
-/// Histories at the same time.
-const AT_ONCE: usize = 2;
+/// Histories at the same time. Most of a history is waiting.
+const AT_ONCE: u64 = 2;
+/// A line for so many histories, in a long run.
+const TOLD_EACH: u64 = 100;
 /// Everything is answered this long after the last fault, on a loaded machine.
 const BOUND: Duration = Duration::from_secs(90);
 
@@ -249,7 +251,9 @@ fn setting(name: &str) -> Option<u64> {
 async fn every_history_ends_with_every_message_answered_once() {
     let first = setting("PARLOR_SOAK_SEED").unwrap_or(1);
     let count = setting("PARLOR_SOAK_COUNT").unwrap_or(HISTORIES);
-    let (slots, mut running) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
+    let at_once = setting("PARLOR_SOAK_AT_ONCE").unwrap_or(AT_ONCE);
+    let at_once = usize::try_from(at_once).expect("small");
+    let (slots, mut running) = (Arc::new(Semaphore::new(at_once)), JoinSet::new());
     for seed in first..first + count {
         let slots = slots.clone();
         running.spawn(async move {
@@ -260,7 +264,18 @@ async fn every_history_ends_with_every_message_answered_once() {
                 .map(|error| format!("scripts/soak --seed {seed} --count 1: {}", told(error)))
         });
     }
-    let failures: Vec<String> = running.join_all().await.into_iter().flatten().collect();
+    let (mut ended, mut failures) = (0, Vec::new());
+    while let Some(lived) = running.join_next().await {
+        ended += 1;
+        if let Some(failure) = lived.expect("its panic is a failure") {
+            // Told at once, because a long run may be ended before its time.
+            println!("{failure}\n");
+            failures.push(failure);
+        }
+        if ended % TOLD_EACH == 0 {
+            println!("{ended} of {count}, {} failed", failures.len());
+        }
+    }
     assert!(
         failures.is_empty(),
         "{} of {count} failed\n{}",

@@ -557,6 +557,27 @@ async fn an_owner_binds_and_unbinds_a_place_from_the_chat() {
     scene.ends().await;
 }
 
+/// A binding opens an agent to everybody in the place, whatever its `who` says.
+#[tokio::test]
+async fn who_may_use_a_bound_agent_is_told() {
+    let house = House::new(&TEAM.replacen(
+        "who = \"guest\"\nname = \"Ada\"",
+        "who = \"owner\"\nname = \"Ada\"",
+        1,
+    ))
+    .await;
+    let gateway = house.open().await;
+    let place = house.telegram.forum(-1001).topic(7, "New");
+    place.says(ALICE, "/bind rose").await;
+    place.says(ALICE, "/bind ada").await;
+    house.settled(&gateway).await;
+    let told = place.texts();
+    assert_eq!(told.len(), 2);
+    assert!(!told[0].contains("may use"), "{}", told[0]);
+    insta::assert_snapshot!(told[1].lines().last().expect("a reply"), @"Everybody who may write in this topic may use Ada here; its who counts elsewhere.");
+    gateway.shutdown().await;
+}
+
 /// A report has the path and lines of config.toml, so only private chats show it.
 #[tokio::test]
 async fn problems_of_the_config_are_not_quoted_where_others_read_along() {

@@ -144,6 +144,39 @@ async fn people_are_answered_while_subagents_work() {
     gateway.shutdown().await;
 }
 
+/// A task that makes room for newer messages leaves its slot to the subagents that run in it.
+#[tokio::test]
+async fn a_parked_parent_leaves_its_slot_to_its_subagents() {
+    let house = House::with_top("max_running = 1\n", OPEN).await;
+    let gateway = house.open().await;
+    let alice = house.telegram.dm(ALICE);
+    house.model.enqueue(three());
+    for fruit in ["apples", "pears", "plums"] {
+        let counted = Script::text(format!("7 {fruit}")).held();
+        house.model.enqueue_when(&format!("count {fruit}"), counted);
+    }
+    house.model.enqueue_when("what time", Script::text("Noon."));
+    house.model.enqueue(Script::text("All counted."));
+    alice.says("count the fruit").await;
+    house.model.wait_for_open(3).await;
+    alice.says("what time is it").await;
+    let parked = "SELECT count(*) FROM open_turns WHERE parked = 1";
+    house.wait_until_stored(parked, "1").await;
+    // Long enough for a turn that has a slot to ask the model.
+    for count in 1..=5 {
+        alice.says("/whoami").await;
+        alice.wait_for_sent(count).await;
+    }
+    assert_eq!(house.model.open_now(), 3);
+    house.model.release();
+    house.settled(&gateway).await;
+    assert_eq!(house.model.most_at_once(), 3);
+    let mut answers = alice.texts().split_off(5);
+    answers.sort();
+    assert_eq!(answers, ["All counted.", "Noon."]);
+    gateway.shutdown().await;
+}
+
 /// S2.16, S2.25, S2.26, S2.27, S2.28
 #[tokio::test]
 async fn one_that_is_not_waited_for_is_told_about_in_the_next_turn_only() {

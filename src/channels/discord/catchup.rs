@@ -275,9 +275,9 @@ async fn one(event_loop: &mut EventLoop<'_>, ReadPosition { channel, message }: 
         complete(event_loop, server, &mut messages).await;
         broken
             .into_iter()
-            .for_each(|broken| event_loop.broken_message(channel, server, broken));
+            .for_each(|broken| event_loop.broken_message(channel, broken));
         for message in &messages {
-            event_loop.message(message, None).await;
+            event_loop.missed(message).await;
         }
         if is_last {
             return;

@@ -290,8 +290,26 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    pub(super) async fn message(&mut self, raw: &Value, note: Option<Note>) {
-        let Some(reader) = self.reader() else { return };
+    /// Takes in a message that came as an event.
+    async fn message(&mut self, raw: &Value, note: Option<Note>) {
+        if let Some(position) = self.take_in(raw, note).await {
+            let server =
+                id_in(raw, "guild_id").or_else(|| self.bot.directory.get(position.channel)?.server);
+            let realm = server.map_or(Realm::PrivateChats, Realm::Server);
+            self.unstored.progress.saw(realm, position);
+        }
+    }
+
+    /// Takes in a message that was asked for.
+    pub(super) async fn missed(&mut self, raw: &Value) {
+        if let Some(position) = self.take_in(raw, None).await {
+            self.unstored.progress.caught_up(position);
+        }
+    }
+
+    /// Returns the place of the message in its channel.
+    async fn take_in(&mut self, raw: &Value, note: Option<Note>) -> Option<ReadPosition> {
+        let reader = self.reader()?;
         // Messages of bots are not worth a call for their channel.
         let around = if reader.is_from_a_person(raw) {
             self.surroundings(raw).await
@@ -299,19 +317,14 @@ impl<'a> EventLoop<'a> {
             Surroundings::default()
         };
         let read = reader.message(raw, &around, note);
-        if let (Some(channel), Some(message)) = (id_in(raw, "channel_id"), id_in(raw, "id")) {
+        let position = id_in(raw, "channel_id").zip(id_in(raw, "id"));
+        if let Some((channel, message)) = position {
             if let Read::Messages(messages) = &read
                 && let Some(SessionKey::DiscordDm { user }) =
                     messages.first().map(|inbound| &inbound.origin.key)
             {
                 self.bot.directory.learn_private(*user, channel);
             }
-            // Messages of a page do not name their server.
-            let server = id_in(raw, "guild_id").or_else(|| self.bot.directory.get(channel)?.server);
-            self.unstored.progress.saw(
-                server.map_or(Realm::PrivateChats, Realm::Server),
-                ReadPosition { channel, message },
-            );
             if note.is_none() && !reader.is_ours(raw) {
                 self.bot.newest.note(channel, message);
             }
@@ -344,25 +357,19 @@ impl<'a> EventLoop<'a> {
                 );
             }
         }
+        position.map(|(channel, message)| ReadPosition { channel, message })
     }
 
     /// Keeps a broken message of a page, and moves the read position past the message.
-    pub(super) fn broken_message(
-        &mut self,
-        channel: DiscordId,
-        server: Option<DiscordId>,
-        message: BrokenMessage,
-    ) {
+    pub(super) fn broken_message(&mut self, channel: DiscordId, message: BrokenMessage) {
         tracing::error!(
             "a message of {} bytes from the Discord channel {channel} is not quite JSON",
             message.broken.raw.len()
         );
         self.keep_broken(message_update(message.id), message.broken);
         if let Some(message) = message.id {
-            self.unstored.progress.saw(
-                server.map_or(Realm::PrivateChats, Realm::Server),
-                ReadPosition { channel, message },
-            );
+            let position = ReadPosition { channel, message };
+            self.unstored.progress.caught_up(position);
         }
     }
 

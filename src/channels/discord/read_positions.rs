@@ -42,10 +42,17 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn saw(&mut self, realm: Realm, ReadPosition { channel, message }: ReadPosition) {
+    /// A message that came as an event.
+    pub(super) fn saw(&mut self, realm: Realm, position: ReadPosition) {
+        self.caught_up(position);
+        self.heard(realm, position.message);
+    }
+
+    /// A message that was asked for. Messages of other channels may be older and still be missing, so
+    /// the realm does not count as heard up to here.
+    pub(super) fn caught_up(&mut self, ReadPosition { channel, message }: ReadPosition) {
         let seen = self.channels.entry(channel).or_insert(message);
         *seen = message.max(*seen);
-        self.heard(realm, message);
     }
 
     pub(super) fn heard(&mut self, realm: Realm, message: DiscordId) {

@@ -121,6 +121,11 @@ pub(crate) fn bound(
     )
 }
 
+/// After a binding of an agent whose `who` leaves people out.
+pub(crate) fn bound_for_all(label: &str, this: &str) -> String {
+    format!("Everybody who may write in {this} may use {label} here; its `who` counts elsewhere.")
+}
+
 pub(crate) fn bound_already(label: &str, this: &str) -> String {
     format!("config.toml gives {this} to {label} already.")
 }
@@ -250,6 +255,7 @@ mod tests {
             time_is_over("🌹 Rose", 90 * 60_000, "☕ Main"),
             time_is_over("🌹 Rose", 60_000 - 3, "☕ Main"),
             bound("🌹 Rose", "this topic", &topic, &rose, 12),
+            bound_for_all("🌹 Rose", "this topic"),
             bound_already("🌹 Rose", "this topic"),
             unbound("🌹 Rose", "this topic", 12, "☕ Main answers here."),
             closed_for_others("this group"),
@@ -298,6 +304,7 @@ mod tests {
         match = "telegram:topic:-1001:5"
         agent = "rose"
         ```
+        Everybody who may write in this topic may use 🌹 Rose here; its `who` counts elsewhere.
         config.toml gives this topic to 🌹 Rose already.
         The binding of this topic to 🌹 Rose is taken out of config.toml, where it stood from line 12 on. ☕ Main answers here.
         For the others this group is closed now; `/bind` with an agent's name opens it.
