@@ -50,6 +50,7 @@ pub(super) async fn receive(
                 Some((batch, stored)) => take_in(&state, batch, stored).await,
                 None => return,
             },
+            () = state.passed_over.changed() => replay::take_up_passed_over(&state).await,
             _ = looks.tick(), if state.guests.is_watched() => {
                 answer_kept(&state, guests::settle(&state).await).await;
             }

@@ -85,7 +85,7 @@ use pin_ends::PinEnds;
 use platforms::{Listening, Made, Makings, Platforms};
 use reload::Reloader;
 use removals::Removals;
-use replay::Left;
+use replay::{Left, PassedOver};
 use terminals::Terminals;
 
 /// How long shutdown waits for turns, sends and summaries before it leaves the rest to the next
@@ -125,6 +125,7 @@ struct GatewayState {
     pin_ends: PinEnds,
     guests: Guests,
     ignored: Ignored,
+    passed_over: PassedOver,
     /// Held while the snapshot is replaced, so that a reload and a grant do not undo each other.
     replacing: tokio::sync::Mutex<()>,
     /// How much people may send in a minute.
@@ -198,6 +199,7 @@ impl GatewayState {
             pin_ends: PinEnds::default(),
             guests: Guests::default(),
             ignored,
+            passed_over: PassedOver::default(),
             replacing: tokio::sync::Mutex::default(),
             paces,
             work,

@@ -250,6 +250,7 @@ impl Platforms {
                 if let Err(error) = state.delivery.connect(made.channel.clone()).await {
                     tracing::error!(%platform, "messages that wait for {platform} are sent after the next start: {error}");
                 }
+                state.passed_over.platform_connected();
                 connected.insert(platform, self.connect(made, Without::Wait));
             }
             None => state.delivery.disconnect(platform),

@@ -1,7 +1,11 @@
 //! Handles inbox rows that wait from before: those of an earlier process, and failed messages asked
 //! for again.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use rusqlite::Connection;
+use tokio::sync::Notify;
 
 use super::decide::Received;
 use super::inbound::{give_up, look_at};
@@ -16,7 +20,7 @@ use crate::records::inbox::{self, Accepted, Closing, Waiting};
 use crate::storage::{Db, Next, Patience, StoreError};
 
 /// Rows of an earlier process are taken up in portions of this many.
-const PORTION: u32 = 500;
+const PORTION: u16 = 500;
 
 /// Work that an earlier process left, looked up before this process has work of its own. A job that is
 /// due at the start would else be taken for a message from before, and be answered twice.
@@ -38,6 +42,59 @@ impl Left {
     }
 }
 
+/// Rows that were left alone because their platform is not connected, with their places.
+///
+/// A config that is saved while the gateway starts may be read without its platforms. Its next reading
+/// connects them, and nothing but a new start would come to these rows.
+#[derive(Default)]
+pub(super) struct PassedOver {
+    rows: Mutex<BTreeMap<i64, SessionKey>>,
+    connected: Notify,
+}
+
+impl PassedOver {
+    fn add(&self, id: i64, place: &SessionKey) {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.insert(id, place.clone());
+    }
+
+    /// A platform was connected. Whoever waits for `changed` looks at the rows again.
+    pub(super) fn platform_connected(&self) {
+        self.connected.notify_one();
+    }
+
+    pub(super) async fn changed(&self) {
+        self.connected.notified().await;
+    }
+
+    /// The next rows whose platform is connected now, oldest first.
+    fn next(&self, delivery: &Delivery) -> Vec<i64> {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_reached = |(_, place): &(&i64, &SessionKey)| delivery.reaches(place);
+        let reached = rows.iter().filter(is_reached).take(PORTION.into());
+        let ids: Vec<i64> = reached.map(|(id, _)| *id).collect();
+        for id in &ids {
+            rows.remove(id);
+        }
+        ids
+    }
+}
+
+/// Handles the rows whose platform is connected by now.
+pub(super) async fn take_up_passed_over(state: &GatewayState) {
+    loop {
+        let ids = state.passed_over.next(&state.delivery);
+        if ids.is_empty() {
+            return;
+        }
+        tracing::info!(
+            "messages that waited for their platform are taken up: {}",
+            ids.len()
+        );
+        again(state, ids).await;
+    }
+}
+
 /// Resumes sending, then handles the rows of an earlier process, oldest first.
 pub(super) async fn take_up(state: &GatewayState, left: Left) {
     let Left { open, newest } = left;
@@ -49,8 +106,9 @@ pub(super) async fn take_up(state: &GatewayState, left: Left) {
     let mut after = 0;
     loop {
         let portion = || {
-            let read =
-                move |connection: &Connection| inbox::waiting(connection, after, newest, PORTION);
+            let read = move |connection: &Connection| {
+                inbox::waiting(connection, after, newest, PORTION.into())
+            };
             state.services.db.read(read)
         };
         let Read::Done(waiting) =
@@ -103,8 +161,7 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
             let (accepted, guard) = (Accepted::new(id, inbound), state.work.token());
             look_at(state, Received::new(accepted, Arrived::Before, guard)).await;
         }
-        // Messages of a platform not connected in this process wait in the inbox.
-        Ok(_) => {}
+        Ok(inbound) => state.passed_over.add(id, &inbound.origin.key),
         Err(reason) => {
             tracing::error!(
                 inbox.id = id,
@@ -121,7 +178,7 @@ async fn take_up_row(state: &GatewayState, Waiting { id, inbound }: Waiting) {
 async fn take_up_internal(state: &GatewayState, accepted: Accepted) {
     let place = &accepted.inbound.origin.key;
     if !place.is_internal() && !state.delivery.reaches(place) {
-        return;
+        return state.passed_over.add(accepted.id, place);
     }
     let mut patience = Patience::new("a subagent");
     loop {

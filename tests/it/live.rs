@@ -8,6 +8,7 @@ use parlor::gateway::Gateway;
 use parlor::home::Reload;
 
 use crate::support::House;
+use crate::support::fake_discord;
 use crate::support::fake_model::{Dialect, FakeModel, Script};
 use crate::support::fake_telegram::{ALICE, BOB};
 use crate::support::house::Process;
@@ -410,6 +411,52 @@ async fn a_platform_is_connected_again_when_its_own_settings_change() {
     }
     assert_eq!(discord.identifies(), identified, "Discord did not notice");
     house.close(gateway).await;
+}
+
+/// A start may read a config in the moment in which it is saved, without its platforms. What waited
+/// from before is answered as soon as the whole file counts, once and in order.
+#[tokio::test]
+async fn platforms_that_come_with_a_reload_have_their_waiting_messages_answered() {
+    let rules =
+        with_topic_of("rose") + "[[bindings]]\nmatch = \"discord:guild:8001\"\nagent = \"ada\"\n";
+    let (house, discord, guild) = House::with_garden("", &rules).await;
+    let channel = guild.text_channel(501, "general");
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house.model.answer_with(|_| Script::text("too late").held());
+    let process = house.spawn().await;
+    discord.connected().await;
+    for number in 1..=3 {
+        topic.says(BOB, &format!("question {number}")).await;
+        channel
+            .says(fake_discord::BOB, &format!("question {number}"))
+            .await;
+    }
+    let waiting = "SELECT count(*) FROM inbox WHERE state = 'waiting'";
+    house.wait_until_stored(waiting, "6").await;
+    process.kill().await;
+    let whole = house.config();
+    house.write("config.toml", "");
+    house.model.answer_with(|request| {
+        let asked = request.last_text();
+        let asked = (1..=3).filter(|number| asked.contains(&format!("question {number}")));
+        Script::text(
+            asked
+                .map(|number| format!("answer {number} "))
+                .collect::<String>(),
+        )
+    });
+    let process = Process::start(house.home.path(), &["run"]);
+    process.wait_for_log("is up.").await;
+    assert_eq!(house.ask(waiting), "6");
+    house.write("config.toml", &whole);
+    house.wait_until_stored(waiting, "0").await;
+    let all = ["answer 1", "answer 2", "answer 3"];
+    assert_eq!(process.stop().await, 0);
+    for texts in [topic.texts(), channel.texts()] {
+        let said = texts.join(" ");
+        let times = all.map(|answer| said.matches(answer).count());
+        assert_eq!(times, [1, 1, 1], "{said}");
+    }
 }
 
 /// The limits of the platform are its settings too.
