@@ -228,7 +228,7 @@ impl History {
         if halves > 0 {
             self.crowd.house.give_up(Promise::SentOnce);
         }
-        if !self.crowd.given_up_in_doubt().is_empty() {
+        if self.crowd.gave_up_in_doubt() {
             self.crowd.house.give_up(Promise::NothingLeft);
         }
     }

@@ -183,11 +183,13 @@ impl Crowd {
         )
     }
 
-    /// The messages whose answer was sent twice without a word of the platform, and never a third time.
-    /// One answer may be for several.
-    pub(crate) fn given_up_in_doubt(&self) -> Vec<u32> {
-        let parts = "SELECT coalesce(group_concat(part, ' '), '') FROM outbox WHERE state = 'failed' AND repeated = 1";
-        numbers(&self.house.ask(parts))
+    /// What was sent twice without a word of the platform, and never a third time.
+    fn given_up_in_doubt(&self) -> String {
+        self.house.ask("SELECT coalesce(group_concat(part, ' '), '') FROM outbox WHERE state = 'failed' AND repeated = 1")
+    }
+
+    pub(crate) fn gave_up_in_doubt(&self) -> bool {
+        !self.given_up_in_doubt().is_empty()
     }
 
     /// Questions in a place that have no answer yet.
@@ -199,7 +201,7 @@ impl Crowd {
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        let given_up = self.given_up_in_doubt();
+        let given_up = numbers(&self.given_up_in_doubt());
         self.missing()
             .iter()
             .all(|number| given_up.contains(number))
@@ -233,7 +235,7 @@ impl Crowd {
                 .flatten()
                 .any(|shown| shown == number)
         };
-        let given_up = self.given_up_in_doubt();
+        let given_up = numbers(&self.given_up_in_doubt());
         let once = self.said.iter().filter(|(_, said)| said.due == Due::Once);
         let lost: Vec<&u32> = once
             .map(|(number, _)| number)
@@ -359,13 +361,26 @@ impl Crowd {
         let log = log.unwrap_or_default();
         let lines: Vec<&str> = log.lines().rev().take(LOG_LINES).collect();
         let lines: Vec<&str> = lines.into_iter().rev().collect();
+        let requests = self.house.model.journal();
+        let requests: Vec<String> = requests.iter().map(request_told).collect();
         format!(
-            "{}\n{}\n{}",
+            "{}\n{}\n{}\n{}",
             places.join("\n"),
             self.house.ask(ROWS),
+            requests.join("\n"),
             lines.join("\n")
         )
     }
+}
+
+/// What a request was answered to, and the end of its messages.
+fn request_told(request: &Request) -> String {
+    const MESSAGES: usize = 3;
+    let messages = request.messages.iter().rev().take(MESSAGES).rev();
+    let messages: Vec<String> = messages
+        .map(|(role, text)| format!("{role}: {text:?}"))
+        .collect();
+    format!("asked {:?} by {}", asked(request), messages.join(" | "))
 }
 
 /// Slow answers wait in the middle. They go on when they were shown, which takes a second, and
