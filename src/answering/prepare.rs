@@ -24,7 +24,7 @@ use crate::models::Image;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted, Seen};
 use crate::records::journal::{self, AskedMessage, Recorded};
-use crate::records::outranked::ParkedTurn;
+use crate::records::outranked::BegunTurn;
 use crate::records::view::View;
 use crate::storage::{Db, StoreError};
 use crate::subagents::{Arrived, InternalTurn};
@@ -410,11 +410,14 @@ impl Subject {
 
     fn earlier(&self) -> Option<Earlier> {
         let recorded = self.recorded.as_ref()?;
-        let (read_upto, role) = (recorded.turn.read_upto, self.accepted.role);
+        let begun = BegunTurn {
+            read_upto: recorded.turn.read_upto,
+            role: self.accepted.role,
+        };
         Some(if recorded.is_asked {
-            Earlier::Parked(ParkedTurn { read_upto, role })
+            Earlier::Parked(begun)
         } else {
-            Earlier::Broken { read_upto }
+            Earlier::Broken(begun)
         })
     }
 }

@@ -1,5 +1,6 @@
 //! The request to the model: the prompt, the conversation, recalled memories, and the question.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -24,9 +25,9 @@ use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::inbox::Accepted;
 use crate::records::journal::AskedMessage;
-use crate::records::outranked::{self, ParkedTurn};
+use crate::records::outranked::{self, BegunTurn};
 use crate::records::subagents::{self as subagent_rows, SubagentRow};
-use crate::records::transcript::{self, Conversation, History, With};
+use crate::records::transcript::{self, Conversation, History, Message, With};
 use crate::records::turn_log;
 use crate::records::view::View;
 use crate::routing::aliases::Aliases;
@@ -71,9 +72,9 @@ pub(super) struct Asked<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Earlier {
     /// Parked for other messages. They are in the transcript now.
-    Parked(ParkedTurn),
+    Parked(BegunTurn),
     /// In the middle of its work. The turn goes on with the transcript as read at its start.
-    Broken { read_upto: i64 },
+    Broken(BegunTurn),
 }
 
 impl Requests {
@@ -552,8 +553,8 @@ impl Extract {
         let mut history = transcript::history(connection, &self.place, self.view)?;
         let (access, turn) = match &self.earlier {
             Some((access, Earlier::Parked(turn))) => (access, turn),
-            Some((_, Earlier::Broken { read_upto })) => {
-                history.messages.retain(|message| message.id <= *read_upto);
+            Some((access, Earlier::Broken(turn))) => {
+                self.as_begun(connection, access, *turn, &mut history)?;
                 return Ok(history);
             }
             None => return Ok(history),
@@ -574,6 +575,32 @@ impl Extract {
             .messages
             .retain(|message| !unheard.contains(&message.id));
         Ok(history)
+    }
+
+    /// Leaves the transcript as the turn read it at its start. A task that was open then, and has ended
+    /// since, is shown with its answer: the words that told about the open task are gone, and a
+    /// question without an answer would be answered once more.
+    fn as_begun(
+        &self,
+        connection: &Connection,
+        access: &Access,
+        turn: BegunTurn,
+        history: &mut History,
+    ) -> rusqlite::Result<()> {
+        let answered = transcript::answered_since(connection, &self.place, turn.read_upto)?;
+        let unheard = match answered.is_empty() {
+            true => HashSet::new(),
+            false => outranked::since_begun(connection, access, &self.place, &self.agent, turn)?,
+        };
+        let (left_out, told): (Vec<_>, Vec<_>) = answered
+            .into_iter()
+            .partition(|answered| unheard.contains(&answered.answer));
+        history.messages.retain(|Message { id, .. }| {
+            let is_left_out = left_out.iter().any(|answered| answered.question == *id);
+            let is_told = told.iter().any(|answered| answered.answer == *id);
+            (*id <= turn.read_upto && !is_left_out) || is_told
+        });
+        Ok(())
     }
 
     /// Ended subagents not yet told to this agent. A parked turn leaves out subagents of people

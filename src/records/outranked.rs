@@ -1,5 +1,5 @@
-//! Finds messages of people with fewer rights than a parked turn's owner. The turn leaves these
-//! messages out when resumed after a restart.
+//! Finds messages of people with fewer rights than the owner of a turn that an earlier process began.
+//! The turn leaves these messages out when resumed after a restart.
 
 use std::collections::HashSet;
 
@@ -10,9 +10,9 @@ use crate::access::{Role, people};
 use crate::config::Access;
 use crate::domain::{AgentId, SessionKey};
 
-/// A parked turn.
+/// A turn that an earlier process began.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ParkedTurn {
+pub(crate) struct BegunTurn {
     /// The newest row of the transcript when the turn began.
     pub(crate) read_upto: i64,
     pub(crate) role: Role,
@@ -25,7 +25,7 @@ pub(crate) fn since_begun(
     access: &Access,
     place: &SessionKey,
     agent: &AgentId,
-    turn: ParkedTurn,
+    turn: BegunTurn,
 ) -> rusqlite::Result<HashSet<i64>> {
     let since = transcript::since(connection, place, turn.read_upto)?;
     let (mut unheard, mut turns) = (HashSet::new(), HashSet::new());

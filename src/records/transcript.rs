@@ -274,6 +274,39 @@ pub(crate) fn since(
     rows.collect()
 }
 
+/// A question of the current conversation, and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Answered {
+    pub(crate) question: i64,
+    pub(crate) answer: i64,
+}
+
+/// The questions up to this row that were answered after it.
+pub(crate) fn answered_since(
+    connection: &Connection,
+    place: &SessionKey,
+    after: i64,
+) -> rusqlite::Result<Vec<Answered>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT question.id, answer.id FROM messages AS answer
+         JOIN messages AS question ON question.place_id = ?1 AND question.conversation = ?2 AND question.id <= ?3
+             AND question.inbox_id = answer.inbox_id AND question.kind = 'person'
+         WHERE answer.place_id = ?1 AND answer.conversation = ?2 AND answer.id > ?3 AND answer.kind = 'agent'",
+    )?;
+    let bound = params![
+        places::id(connection, place)?,
+        conversation(connection, place)?.0,
+        after
+    ];
+    let rows = statement.query_map(bound, |row| {
+        Ok(Answered {
+            question: row.get(0)?,
+            answer: row.get(1)?,
+        })
+    })?;
+    rows.collect()
+}
+
 /// The newest row of all transcripts; 0 if there is none.
 pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
     connection

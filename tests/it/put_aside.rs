@@ -671,3 +671,66 @@ async fn a_guest_whose_task_waits_does_not_speak_in_an_owners_name() {
     assert!(asked.has("guest ") && !asked.has("Alice⟧ overwrite"));
     gateway.shutdown().await;
 }
+
+/// A message in the middle of a task is answered with a tool, and a kill comes in between. The task goes
+/// on first; the turn in between then reads the task's answer, and does not find a task that nobody has
+/// answered and nobody is at.
+#[tokio::test]
+async fn a_turn_within_a_task_knows_after_a_kill_that_the_task_has_ended() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house
+        .model
+        .enqueue_when("write the report", look_at_the_clock().held());
+    house
+        .model
+        .enqueue_when("which colour", look_at_the_clock());
+    house
+        .model
+        .answer_with(|_| Script::text("never seen").held());
+    topic.says(ALICE, "write the report").await;
+    house.model.wait_for_open(1).await;
+    topic.says(ALICE, "which colour").await;
+    house.all_in_their_lanes().await;
+    house.model.release();
+    house.model.wait_for_requests(3).await;
+    process.kill().await;
+    house.model.answer_with(|request| {
+        let mut messages = request.messages.iter();
+        let is_between = messages.any(|(_, text)| text.contains("which colour"));
+        Script::text(if is_between {
+            "Blue."
+        } else {
+            "The report is done."
+        })
+    });
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    let texts = topic.texts();
+    assert_eq!(texts, ["The report is done.", "Blue."]);
+    let resumed = house.model.last_request();
+    let roles: Vec<_> = resumed
+        .messages
+        .iter()
+        .map(|(role, text)| {
+            let known = ["write the report", "The report is done.", "which colour"];
+            let known = known
+                .into_iter()
+                .filter(|known| text.contains(known))
+                .collect::<Vec<_>>();
+            format!("{role}: {}", known.join(", "))
+        })
+        .collect();
+    assert_eq!(
+        roles,
+        [
+            "user: write the report",
+            "assistant: The report is done.",
+            "user: which colour",
+            "call: ",
+            "tool: ",
+        ]
+    );
+    gateway.shutdown().await;
+}
