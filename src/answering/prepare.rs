@@ -24,7 +24,7 @@ use crate::models::Image;
 use crate::records::decisions::{self, Decision};
 use crate::records::inbox::{self, Accepted, Seen};
 use crate::records::journal::{self, AskedMessage, Recorded};
-use crate::records::outranked::BegunTurn;
+use crate::records::resuming::BegunTurn;
 use crate::records::view::View;
 use crate::storage::{Db, StoreError};
 use crate::subagents::{Arrived, InternalTurn};
@@ -411,6 +411,7 @@ impl Subject {
     fn earlier(&self) -> Option<Earlier> {
         let recorded = self.recorded.as_ref()?;
         let begun = BegunTurn {
+            inbox_id: self.accepted.id,
             read_upto: recorded.turn.read_upto,
             role: self.accepted.role,
         };

@@ -25,7 +25,7 @@ use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::inbox::Accepted;
 use crate::records::journal::AskedMessage;
-use crate::records::outranked::{self, BegunTurn};
+use crate::records::resuming::{self, BegunTurn};
 use crate::records::subagents::{self as subagent_rows, SubagentRow};
 use crate::records::transcript::{self, Conversation, History, Message, With};
 use crate::records::turn_log;
@@ -559,7 +559,7 @@ impl Extract {
             }
             None => return Ok(history),
         };
-        let unheard = outranked::since_begun(connection, access, &self.place, &self.agent, *turn)?;
+        let mut unheard = resuming::outranked(connection, access, &self.place, &self.agent, *turn)?;
         if history
             .summary
             .as_ref()
@@ -571,6 +571,11 @@ impl Extract {
             history.messages =
                 transcript::after(connection, &self.place, history.conversation, self.view, 0)?;
         }
+        unheard.extend(resuming::questions_of_others(
+            connection,
+            &self.place,
+            *turn,
+        )?);
         history
             .messages
             .retain(|message| !unheard.contains(&message.id));
@@ -590,7 +595,7 @@ impl Extract {
         let answered = transcript::answered_since(connection, &self.place, turn.read_upto)?;
         let unheard = match answered.is_empty() {
             true => HashSet::new(),
-            false => outranked::since_begun(connection, access, &self.place, &self.agent, turn)?,
+            false => resuming::outranked(connection, access, &self.place, &self.agent, turn)?,
         };
         let (left_out, told): (Vec<_>, Vec<_>) = answered
             .into_iter()

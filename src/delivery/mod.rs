@@ -100,6 +100,9 @@ struct Inner {
     db: Db,
     /// Replaced when a platform's settings change.
     outlets: watch::Sender<HashMap<Platform, Arc<Outlet>>>,
+    /// The channels of platforms that a reload took out of the config. Answers that were under way
+    /// are drafted by them, and wait for their platform.
+    taken_out: DashMap<Platform, Arc<dyn Channel>>,
     /// The owners' private chats, for notices. Replaced with the config.
     owners: watch::Sender<Vec<Destination>>,
     /// Receives the move when a send learns about a migrated group.
@@ -157,6 +160,7 @@ impl Delivery {
                         .map(|channel| (channel.abilities().platform, outlet(channel)))
                         .collect(),
                 ),
+                taken_out: DashMap::new(),
                 owners: watch::Sender::new(owners),
                 moves,
                 outgoing,
@@ -214,6 +218,7 @@ impl Delivery {
         self.inner.outlets.send_modify(|outlets| {
             outlets.insert(platform, outlet);
         });
+        self.inner.taken_out.remove(&platform);
         if before.is_none() {
             self.resume_platform(platform).await?;
         }
@@ -223,7 +228,10 @@ impl Delivery {
     /// Sends nothing to this platform any more. Its rows stay in the outbox.
     pub fn disconnect(&self, platform: Platform) {
         self.inner.outlets.send_modify(|outlets| {
-            outlets.remove(&platform);
+            if let Some(outlet) = outlets.remove(&platform) {
+                let channel = outlet.channel.clone();
+                self.inner.taken_out.insert(platform, channel);
+            }
         });
     }
 
@@ -233,7 +241,7 @@ impl Delivery {
         if self.inner.is_gone(to.place()) {
             return Vec::new();
         }
-        let Some(channel) = self.channel_of(to.place()) else {
+        let Some(channel) = self.drafter_of(to.place()) else {
             tracing::warn!(session = %to.place(), "nothing can be sent: the platform is not connected");
             return Vec::new();
         };
@@ -263,7 +271,7 @@ impl Delivery {
         if self.inner.is_gone(to.place()) {
             return Vec::new();
         }
-        if !self.reaches(to.place()) {
+        if self.drafter_of(to.place()).is_none() {
             tracing::warn!(session = %to.place(), "a file cannot be sent: the platform is not connected");
             return Vec::new();
         }
@@ -274,6 +282,15 @@ impl Delivery {
             part,
             file: Some(file.stored.clone()),
         }]
+    }
+
+    /// The channel that writes rows for a place.
+    fn drafter_of(&self, place: &SessionKey) -> Option<Arc<dyn Channel>> {
+        let taken_out = || {
+            let channel = self.inner.taken_out.get(&place.platform()?)?;
+            Some(channel.clone())
+        };
+        self.channel_of(place).or_else(taken_out)
     }
 
     /// Starts sending the committed rows of a place.

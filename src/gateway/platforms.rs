@@ -197,7 +197,7 @@ impl Platforms {
         let now = all(&snapshot.config);
         let changed = PLATFORMS.into_iter().zip(before.iter().zip(&now));
         let renewed = changed
-            .filter(|(_, (before, now))| before != now)
+            .filter(|(_, (before, now))| before != now && now.is_some())
             .map(|(platform, _)| platform)
             .collect();
         *before = now;
@@ -253,7 +253,10 @@ impl Platforms {
                 state.passed_over.platform_connected();
                 connected.insert(platform, self.connect(made, Without::Wait));
             }
-            None => state.delivery.disconnect(platform),
+            None => {
+                state.delivery.disconnect(platform);
+                tracing::info!(%platform, "{platform} is disconnected: config.toml does not name it any more");
+            }
         }
         self.count(|channels| channels - 1);
         Ok(())

@@ -459,6 +459,32 @@ async fn platforms_that_come_with_a_reload_have_their_waiting_messages_answered(
     }
 }
 
+/// An answer that is being written when its platform is taken out of the config waits until the
+/// platform is back.
+#[tokio::test]
+async fn an_answer_under_way_waits_for_a_platform_that_was_taken_out() {
+    let house = House::new(&(with_topic_of("rose") + "[web]\n")).await;
+    let process = house.spawn().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house.model.enqueue(Script::text("Here it is.").held());
+    topic.says(BOB, "hello").await;
+    house.model.wait_for_open(1).await;
+    let whole = house.config();
+    let begin = whole.find("[telegram]").expect("a platform");
+    let end = whole.find("[providers.fake]").expect("a provider");
+    let without = format!("{}{}", &whole[..begin], &whole[end..]);
+    house.write("config.toml", &without);
+    process
+        .wait_for_log("telegram is disconnected: config.toml does not name it any more")
+        .await;
+    house.model.release();
+    let kept = "SELECT count(*) FROM outbox WHERE state = 'waiting'";
+    house.wait_until_stored(kept, "1").await;
+    house.write("config.toml", &whole);
+    assert_eq!(topic.wait_for_sent(1).await.text, "Here it is.");
+    assert_eq!(process.stop().await, 0);
+}
+
 /// The limits of the platform are its settings too.
 #[tokio::test]
 async fn changed_limits_of_a_platform_count_after_a_reload() {

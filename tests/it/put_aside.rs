@@ -734,3 +734,52 @@ async fn a_turn_within_a_task_knows_after_a_kill_that_the_task_has_ended() {
     );
     gateway.shutdown().await;
 }
+
+/// Two tasks of one place are put aside for a third message, and the process is killed. The first goes
+/// on without the question of the second, which has a turn of its own.
+#[tokio::test]
+async fn a_task_that_goes_on_after_a_kill_leaves_the_others_to_their_turns() {
+    let house = House::new(OPEN).await;
+    let process = house.spawn().await;
+    let topic = house.telegram.forum(-1001).topic(5, "Five");
+    house
+        .model
+        .enqueue_when("write the report", look_at_the_clock().held());
+    house
+        .model
+        .enqueue_when("paint the door", look_at_the_clock().held());
+    house
+        .model
+        .answer_with(|_| Script::text("never seen").held());
+    topic.says(ALICE, "write the report").await;
+    for (requests, question) in [(1, "paint the door"), (2, "which colour")] {
+        house.model.wait_for_requests(requests).await;
+        topic.says(ALICE, question).await;
+        house.all_in_their_lanes().await;
+        house.model.release();
+    }
+    house.model.wait_for_requests(3).await;
+    let parked = "SELECT count(*) FROM open_turns WHERE parked = 1";
+    house.wait_until_stored(parked, "2").await;
+    process.kill().await;
+    let known = ["write the report", "paint the door", "which colour"];
+    house.model.answer_with(move |request| {
+        let text = |wanted: &str| {
+            let mut messages = request.messages.iter().filter(|(role, _)| role == "user");
+            messages.any(|(_, text)| text.contains(wanted))
+        };
+        let read: Vec<&str> = known.into_iter().filter(|known| text(known)).collect();
+        Script::text(read.join(", "))
+    });
+    let gateway = house.open().await;
+    house.settled(&gateway).await;
+    assert_eq!(
+        topic.texts(),
+        [
+            "write the report",
+            "write the report, paint the door",
+            "write the report, paint the door, which colour",
+        ]
+    );
+    gateway.shutdown().await;
+}
