@@ -2,7 +2,7 @@
 //!
 //! `who_answers` decides whether a message gets an answer, and is asked before it is queued.
 //! `admit` chooses the agent and waits for a slot, `prepare` builds the request to the model
-//! (`question`, `request`), `run` drives model and tools (`rounds`), `finish` drafts the reply, and
+//! (`question`, `request`, `extract`), `run` drives model and tools (`rounds`), `finish` drafts the reply, and
 //! `commit` writes the end of the turn in one transaction. A turn knows its lane only as a
 //! [`LaneView`].
 
@@ -14,6 +14,7 @@ mod approvals;
 mod budgets;
 mod commit;
 mod compaction;
+mod extract;
 mod faltering;
 pub(crate) mod files;
 mod finish;

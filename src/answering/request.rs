@@ -1,6 +1,5 @@
 //! The request to the model: the prompt, the conversation, recalled memories, and the question.
 
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -10,26 +9,24 @@ use rusqlite::{Connection, Transaction};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::active_turn::view;
 use super::compaction::{Compaction, Fill};
+use super::extract::{Counted, Earlier, Extract};
 use super::job_turns::{introduction, job_of};
 use super::{question, reading, texts};
 use crate::access::{Role, Standing, numbers};
 use crate::agents::memory::{Recalled, Recollection};
 use crate::agents::{Agent, Audience, Identity, Memories, Memory, Reader, seed_agent};
 use crate::clock::now_ms;
-use crate::config::{Access, ModelRef, People};
-use crate::domain::{AgentId, AgentUid, Labels, PersonId, Said, SessionKey, TurnEvent};
+use crate::config::{ModelRef, People};
+use crate::domain::{AgentUid, Labels, PersonId, Said, SessionKey, TurnEvent};
 use crate::home::Snapshot;
 use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::inbox::Accepted;
 use crate::records::journal::AskedMessage;
-use crate::records::resuming::{self, BegunTurn};
-use crate::records::subagents::{self as subagent_rows, SubagentRow};
-use crate::records::transcript::{self, Conversation, History, Message, With};
+use crate::records::subagents::SubagentRow;
+use crate::records::transcript::{self, Conversation, History, With};
 use crate::records::turn_log;
-use crate::records::view::View;
 use crate::routing::aliases::Aliases;
 use crate::signing::Signer;
 use crate::storage::{Db, Durability, StoreError};
@@ -66,15 +63,6 @@ pub(super) struct Asked<'a> {
     pub(super) halt: &'a CancellationToken,
     /// Gets progress events during a long wait.
     pub(super) events: &'a mpsc::Sender<TurnEvent>,
-}
-
-/// How an earlier process left a turn.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Earlier {
-    /// Parked for other messages. They are in the transcript now.
-    Parked(BegunTurn),
-    /// In the middle of its work. The turn goes on with the transcript as read at its start.
-    Broken(BegunTurn),
 }
 
 impl Requests {
@@ -462,21 +450,6 @@ impl Asked<'_> {
     }
 }
 
-/// The part of a conversation that a turn may read.
-struct Extract {
-    place: SessionKey,
-    view: View,
-    agent: AgentId,
-    people: Arc<People>,
-    earlier: Option<(Access, Earlier)>,
-}
-
-/// Messages with the numbers of their people, as far as they have one.
-struct Counted {
-    said: Vec<Said>,
-    missing: Vec<PersonId>,
-}
-
 /// The answers of the store to a request.
 struct Found {
     /// The newest row of the transcript.
@@ -508,118 +481,6 @@ impl Files {
         let identity = Identity::load(&self.agent, self.bootstrap);
         let addresses = reading::addresses_of(&identity);
         (identity, addresses)
-    }
-}
-
-impl Extract {
-    fn of(
-        snapshot: &Snapshot,
-        accepted: &Accepted,
-        agent: &Agent,
-        earlier: Option<Earlier>,
-    ) -> Self {
-        let access = &snapshot.config.access;
-        Extract {
-            place: accepted.inbound.origin.key.clone(),
-            view: view(snapshot, agent),
-            agent: agent.id.clone(),
-            people: Arc::new(access.people.clone()),
-            earlier: earlier.map(|earlier| (access.clone(), earlier)),
-        }
-    }
-
-    fn counted(&self, connection: &Connection, mut said: Vec<Said>) -> rusqlite::Result<Counted> {
-        let missing = numbers::fill_in(connection, &self.people, said.iter_mut())?;
-        Ok(Counted { said, missing })
-    }
-
-    fn recollected(
-        &self,
-        connection: &Connection,
-        found: Recollection,
-    ) -> rusqlite::Result<Recollection> {
-        let said = self.counted(connection, found.said)?.said;
-        Ok(Recollection { said, ..found })
-    }
-
-    fn history(&self, connection: &Connection) -> rusqlite::Result<History> {
-        let mut history = self.allowed(connection)?;
-        let said = history.messages.iter_mut().map(|message| &mut message.said);
-        numbers::fill_in(connection, &self.people, said)?;
-        Ok(history)
-    }
-
-    fn allowed(&self, connection: &Connection) -> rusqlite::Result<History> {
-        let mut history = transcript::history(connection, &self.place, self.view)?;
-        let (access, turn) = match &self.earlier {
-            Some((access, Earlier::Parked(turn))) => (access, turn),
-            Some((access, Earlier::Broken(turn))) => {
-                self.as_begun(connection, access, *turn, &mut history)?;
-                return Ok(history);
-            }
-            None => return Ok(history),
-        };
-        let mut unheard = resuming::outranked(connection, access, &self.place, &self.agent, *turn)?;
-        if history
-            .summary
-            .as_ref()
-            .is_some_and(|summary| unheard.iter().any(|id| *id <= summary.upto))
-        {
-            // The summary quotes people who must not influence this turn, so the original messages
-            // are used.
-            history.summary = None;
-            history.messages =
-                transcript::after(connection, &self.place, history.conversation, self.view, 0)?;
-        }
-        unheard.extend(resuming::questions_of_others(
-            connection,
-            &self.place,
-            *turn,
-        )?);
-        history
-            .messages
-            .retain(|message| !unheard.contains(&message.id));
-        Ok(history)
-    }
-
-    /// Leaves the transcript as the turn read it at its start. A task that was open then, and has ended
-    /// since, is shown with its answer: the words that told about the open task are gone, and a
-    /// question without an answer would be answered once more.
-    fn as_begun(
-        &self,
-        connection: &Connection,
-        access: &Access,
-        turn: BegunTurn,
-        history: &mut History,
-    ) -> rusqlite::Result<()> {
-        let answered = transcript::answered_since(connection, &self.place, turn.read_upto)?;
-        let unheard = match answered.is_empty() {
-            true => HashSet::new(),
-            false => resuming::outranked(connection, access, &self.place, &self.agent, turn)?,
-        };
-        let (left_out, told): (Vec<_>, Vec<_>) = answered
-            .into_iter()
-            .partition(|answered| unheard.contains(&answered.answer));
-        history.messages.retain(|Message { id, .. }| {
-            let is_left_out = left_out.iter().any(|answered| answered.question == *id);
-            let is_told = told.iter().any(|answered| answered.answer == *id);
-            (*id <= turn.read_upto && !is_left_out) || is_told
-        });
-        Ok(())
-    }
-
-    /// Ended subagents not yet told to this agent. A parked turn leaves out subagents of people
-    /// with a lower role; a later turn tells of them.
-    fn unseen(
-        &self,
-        connection: &Connection,
-        agent: AgentUid,
-    ) -> rusqlite::Result<Vec<SubagentRow>> {
-        let mut unseen = subagent_rows::unseen(connection, &self.place, agent, now_ms())?;
-        if let Some((_, Earlier::Parked(turn))) = &self.earlier {
-            unseen.retain(|known| known.subagent.role >= turn.role);
-        }
-        Ok(unseen)
     }
 }
 

@@ -116,7 +116,10 @@ pub(super) async fn decide(
         return Box::pin(decide(state, in_hand, parsed)).await;
     }
     match answer.verdict {
-        Verdict::Admit => admit(&case, in_hand, parsed, standing, answer).await,
+        Verdict::Admit => {
+            guests::ask_whoever_decides(state, &inbound.origin, standing.role()).await?;
+            admit(&case, in_hand, parsed, standing, answer).await
+        }
         // An edit is no reason to repeat a notice.
         Verdict::Hint | Verdict::TellUnbound if inbound.extras.note.is_some() => {
             let outcome = "a note where nobody may speak";

@@ -15,7 +15,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::GatewayState;
-use crate::access::people::{self, Acquaintance, Decided, Decision, Knock};
+use crate::access::people::{self, Acquaintance, Decided, Decision, Knock, Waiting};
 use crate::access::{Role, Standing, people_with};
 use crate::channels::Text;
 use crate::clock::now_ms;
@@ -93,14 +93,13 @@ pub(super) async fn hint(
         },
         to: Destination::of(inbound),
         message,
-        config: state.services.snapshots.current().config.clone(),
         home: match console::named_home(&state.home) {
             Some(_) => HomeFolder::Named,
             None => HomeFolder::Usual,
         },
-        delivery: state.delivery.clone(),
+        asking: Asking::of(state),
     };
-    let has_owner = has_owner(&arrival.config.access);
+    let has_owner = has_owner(&arrival.asking.config.access);
     let (new_code, rows, outcome) = state
         .services
         .db
@@ -135,9 +134,8 @@ struct Arrival {
     to: Destination,
     /// The message as it is kept, if it is worth keeping.
     message: Option<String>,
-    config: Arc<Config>,
     home: HomeFolder,
-    delivery: Delivery,
+    asking: Asking,
 }
 
 impl Arrival {
@@ -162,7 +160,9 @@ impl Arrival {
         }
         let (new_code, told, mut rows) = match knock {
             Knock::New { code, waiting } => {
-                let notices = self.ask_owners(tx, &code, first, waiting, now)?;
+                let notices = self
+                    .asking
+                    .ask(tx, &self.guest, &code, first, waiting, now)?;
                 let asked = self.asked(!notices.is_empty());
                 let told = first_minute::hello(name, &code, asked, first);
                 (Some(code), Some(told), notices)
@@ -189,6 +189,7 @@ impl Arrival {
         inbox::close(tx, self.id, Closing::Refused, outcome, now)?;
         if let Some(told) = told {
             let reply = self
+                .asking
                 .delivery
                 .draft(&self.to, Kind::Notice, &Text::plain(&told));
             outbox::insert(tx, &reply, Source::of(Some(self.id)), now)?;
@@ -198,7 +199,7 @@ impl Arrival {
     }
 
     fn asked(&self, is_anybody_told: bool) -> Asked {
-        match (has_owner(&self.config.access), is_anybody_told) {
+        match (has_owner(&self.asking.config.access), is_anybody_told) {
             (false, _) => Asked::NoOwnerYet(self.home),
             (true, true) => Asked::Owners,
             (true, false) => Asked::Nobody,
@@ -213,20 +214,91 @@ impl Arrival {
         waiting: i64,
         now: i64,
     ) -> rusqlite::Result<Vec<Draft>> {
-        if !has_owner(&self.config.access) || guest_notices::is_known(tx, code)? {
+        if !has_owner(&self.asking.config.access) || guest_notices::is_known(tx, code)? {
             return Ok(Vec::new());
         }
         let first = match self.message {
             Some(_) => First::Kept,
             None => First::NotKept,
         };
-        self.ask_owners(tx, code, first, waiting, now)
+        self.asking.ask(tx, &self.guest, code, first, waiting, now)
+    }
+}
+
+/// Asks an owner or admin who writes in private about the guests whom nobody was asked about. On
+/// Telegram they could not be asked before: a bot may not write first.
+pub(super) async fn ask_whoever_decides(
+    state: &GatewayState,
+    origin: &Origin,
+    role: Role,
+) -> Result<(), StoreError> {
+    if role < Role::Admin || !origin.key.is_private() || !state.guests.is_watched() {
+        return Ok(());
+    }
+    let db = &state.services.db;
+    let is_needed = |connection: &Connection| Ok(!unasked(connection, now_ms())?.is_empty());
+    if !db.read(is_needed).await? {
+        return Ok(());
+    }
+    let asking = Asking::of(state);
+    let rows = db
+        .write(move |tx| asking.ask_about_all(tx, now_ms()))
+        .await?;
+    for row in &rows {
+        state.delivery.submit(row.place(), 1);
+    }
+    Ok(())
+}
+
+/// Guests whom nobody was asked about, the first to come first.
+fn unasked(connection: &Connection, now: i64) -> rusqlite::Result<Vec<Waiting>> {
+    let mut unasked = Vec::new();
+    for guest in people::waiting(connection, now)?.into_iter().rev() {
+        if !guest_notices::is_known(connection, &guest.code)? {
+            unasked.push(guest);
+        }
+    }
+    Ok(unasked)
+}
+
+/// Questions about guests, to owners and admins.
+struct Asking {
+    config: Arc<Config>,
+    delivery: Delivery,
+}
+
+impl Asking {
+    fn of(state: &GatewayState) -> Self {
+        Asking {
+            config: state.services.snapshots.current().config.clone(),
+            delivery: state.delivery.clone(),
+        }
+    }
+
+    fn ask_about_all(&self, tx: &Transaction<'_>, now: i64) -> rusqlite::Result<Vec<Draft>> {
+        let all = people::waiting(tx, now)?.len();
+        let waiting = i64::try_from(all).unwrap_or(i64::MAX);
+        let kept = people::first_messages(tx)?;
+        let mut rows = Vec::new();
+        for guest in unasked(tx, now)? {
+            let first = match kept.iter().any(|(person, _)| *person == guest.person) {
+                true => First::Kept,
+                false => First::NotKept,
+            };
+            let known = Acquaintance {
+                person: guest.person,
+                name: guest.name,
+            };
+            rows.extend(self.ask(tx, &known, &guest.code, first, waiting, now)?);
+        }
+        Ok(rows)
     }
 
     /// Writes the messages to owners and admins, and returns them.
-    fn ask_owners(
+    fn ask(
         &self,
         tx: &Transaction<'_>,
+        guest: &Acquaintance,
         code: &str,
         first: First,
         waiting: i64,
@@ -234,7 +306,7 @@ impl Arrival {
     ) -> rusqlite::Result<Vec<Draft>> {
         let (text, choices, code) = match guest_notices::telling(tx, waiting, now)? {
             Telling::ByName => (
-                first_minute::wants_in(&self.guest, first),
+                first_minute::wants_in(guest, first),
                 first_minute::decisions(code),
                 Some(code),
             ),

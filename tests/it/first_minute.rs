@@ -5,6 +5,7 @@ use insta::assert_snapshot;
 use crate::cli::run;
 use crate::support::House;
 use crate::support::fake_discord;
+use crate::support::fake_model::Script;
 use crate::support::fake_telegram::{ALICE, BOB, CAROL, Dm, SentMessage, User, buttons};
 
 const OWNED: &str = "[access]\nowners = [\"telegram:111\"]\n[agents.main]\nemoji = \"☕\"\n";
@@ -446,6 +447,40 @@ async fn the_first_owner_is_asked_about_those_who_wait() {
         .filter(|text| text.contains("wants in"))
         .count();
     assert_eq!(asked, 1, "{:?}", alice.texts());
+    house.close(gateway).await;
+}
+
+/// On Telegram a bot may not write first. An owner who writes after the stranger is asked then, once.
+#[tokio::test]
+async fn an_owner_who_comes_later_is_asked_about_those_who_wait() {
+    let house =
+        House::new("[access]\nowners = [\"telegram:111\"]\ndms = \"pairing\"\n[agents.main]\n")
+            .await;
+    house.model.answer_with(|_| Script::text("Welcome."));
+    let gateway = house.open().await;
+    let (alice, bob) = (house.telegram.dm(ALICE), house.telegram.dm(BOB));
+    bob.says("hello").await;
+    bob.wait_for_sent(1).await;
+    assert_eq!(alice.texts(), [""; 0]);
+    for words in ["hi", "hi again"] {
+        alice.says(words).await;
+        house.settled(&gateway).await;
+    }
+    let notices: Vec<_> = house
+        .telegram
+        .sent()
+        .into_iter()
+        .filter(|sent| sent.text.contains("wants in"))
+        .collect();
+    assert_eq!(notices.len(), 1, "{:?}", alice.texts());
+    assert_eq!(
+        notices[0].text,
+        "Bob (telegram:222) wants in. Their first words are kept until you decide."
+    );
+    alice
+        .presses(notices[0].message_id, &button(&notices[0], "Let in"))
+        .await;
+    wait_for_text(&bob, "Welcome.").await;
     house.close(gateway).await;
 }
 
