@@ -185,6 +185,9 @@ impl Crowd {
 impl Scene {
     /// So many messages and their answers, one at a time.
     pub(crate) async fn exchange(&self, messages: usize) {
+        if let Some(server) = &self.server {
+            return server.exchange(messages).await;
+        }
         let already = self.telegram.sent().len();
         for number in 0..messages {
             self.say_in(number % super::AGENTS.min(self.topic_count()), PLAIN)

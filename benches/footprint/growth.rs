@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::PLAIN;
 use super::report::{median, percentile};
-use super::scene::{AGENTS, Contender, OTHER_FORUM, Scene, Size};
+use super::scene::{AGENTS, Contender, OTHER_FORUM, On, Scene, Size};
+use super::server::Server;
 
 const TOPICS: usize = 10;
 const WARM_UP: usize = 20;
@@ -77,8 +78,11 @@ impl Growing {
         }
     }
 
-    fn scene_size(self, size: usize) -> Size {
-        let usual = Size::topics(TOPICS);
+    fn scene_size(self, on: On, size: usize) -> Size {
+        let usual = Size {
+            on,
+            ..Size::topics(TOPICS)
+        };
         match self {
             Growing::Bindings => Size {
                 other_bindings: size.saturating_sub(TOPICS),
@@ -97,7 +101,8 @@ impl Growing {
 
 /// One line of the plot.
 pub(crate) struct Growth {
-    pub(crate) growing: Growing,
+    growing: Growing,
+    pub(crate) on: On,
     pub(crate) points: Vec<Point>,
 }
 
@@ -109,8 +114,11 @@ pub(crate) struct Point {
 }
 
 impl Growth {
-    pub(crate) fn name(&self) -> &'static str {
-        self.growing.name()
+    pub(crate) fn name(&self) -> String {
+        match self.on {
+            On::Telegram => self.growing.name().to_owned(),
+            On::Discord => format!("{}, Discord", self.growing.name()),
+        }
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -152,24 +160,34 @@ pub(crate) fn table(growth: &[Growth]) -> String {
 
 pub(crate) async fn measure(program: &Path, effort: &Effort) -> Vec<Growth> {
     let mut all = Vec::new();
-    for growing in Growing::ALL {
+    let on_both = [On::Telegram, On::Discord].map(|on| Growing::ALL.map(|growing| (on, growing)));
+    for (on, growing) in on_both.into_iter().flatten() {
         let mut points = Vec::new();
         for size in growing
             .sizes()
             .iter()
             .filter(|size| **size <= effort.largest)
         {
-            points.push(point(program, growing, *size, effort.messages).await);
-            println!("measured {size} {}", growing.name());
+            points.push(point(program, (on, growing), *size, effort.messages).await);
+            println!("measured {size} {}, {on:?}", growing.name());
         }
-        all.push(Growth { growing, points });
+        all.push(Growth {
+            growing,
+            on,
+            points,
+        });
     }
     all
 }
 
-async fn point(program: &Path, growing: Growing, size: usize, messages: usize) -> Point {
+async fn point(
+    program: &Path,
+    (on, growing): (On, Growing),
+    size: usize,
+    messages: usize,
+) -> Point {
     let contender = Contender::Parlor(program.to_owned());
-    let scene = Scene::of(contender, growing.scene_size(size)).await;
+    let scene = Scene::of(contender, growing.scene_size(on, size)).await;
     let gateway = scene.start().await;
     scene.exchange(TOPICS).await;
     gateway.stop().await;
@@ -212,7 +230,10 @@ fn fill_sessions(scene: &Scene, sessions: usize) {
     };
     let first = number("SELECT min(place_id) FROM messages");
     let last = number("SELECT max(id) FROM places");
-    let key = format!("'telegram:topic:{OTHER_FORUM}:' || number");
+    let key = match scene.server {
+        None => format!("'telegram:topic:{OTHER_FORUM}:' || number"),
+        Some(_) => Server::other_key(),
+    };
     let place = format!("{last} + number");
     copy_rows(
         &store,

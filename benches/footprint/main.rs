@@ -23,8 +23,16 @@ mod large_house;
 mod plot;
 mod report;
 mod scene;
+mod server;
 mod turns;
 
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "shared with the tests, which use all of it"
+)]
+#[path = "../../tests/it/support/fake_discord/mod.rs"]
+mod fake_discord;
 #[expect(dead_code, reason = "shared with the tests, which use all of it")]
 #[path = "../../tests/it/support/fake_model/mod.rs"]
 mod fake_model;
@@ -38,6 +46,10 @@ mod fake_telegram;
 #[expect(dead_code, reason = "shared with the tests, which use all of it")]
 #[path = "../../tests/it/support/faults.rs"]
 mod faults;
+/// Where the fakes find each other.
+mod support {
+    pub(crate) use super::{fake_telegram, faults};
+}
 
 use std::fs::File;
 use std::io::{Seek, Write};

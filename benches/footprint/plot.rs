@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::growth::Growth;
+use super::scene::On;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;
@@ -85,6 +86,10 @@ fn axes(scale: &Scale) -> String {
 
 fn curve(scale: &Scale, line: &Growth, index: usize) -> String {
     let colour = COLOURS[index % COLOURS.len()];
+    let dashes = match line.on {
+        On::Telegram => "",
+        On::Discord => " stroke-dasharray=\"5 4\"",
+    };
     let spots: Vec<String> = line
         .points
         .iter()
@@ -98,7 +103,7 @@ fn curve(scale: &Scale, line: &Growth, index: usize) -> String {
         .collect();
     let row = TOP + 20.0 * index as f64;
     let mut drawing = format!(
-        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n",
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>\n",
         spots.join(" ")
     );
     for (x, y) in spots.iter().filter_map(|spot| spot.split_once(',')) {

@@ -11,6 +11,7 @@ use tokio::process::{Child, Command};
 
 use super::fake_model::{Dialect, FakeModel};
 use super::fake_telegram::{ALICE, FakeTelegram, OTHER_BOT, Place};
+use super::server::{self, Server};
 use super::{floors, milliseconds};
 
 /// The team that ships and seven more.
@@ -48,6 +49,8 @@ pub(crate) struct Scene {
     pub(crate) telegram: FakeTelegram,
     pub(crate) model: FakeModel,
     topics: Vec<Place>,
+    /// In the place of the forum.
+    pub(crate) server: Option<Server>,
     contender: Contender,
     home: TempDir,
 }
@@ -61,9 +64,17 @@ pub(crate) enum Contender {
     BareFloor,
 }
 
+/// The platform of a scene.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum On {
+    Telegram,
+    Discord,
+}
+
 /// The size of a scene.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
+    pub(crate) on: On,
     /// In one forum, each bound to one of the agents.
     pub(crate) topics: usize,
     pub(crate) agents: usize,
@@ -74,6 +85,7 @@ pub(crate) struct Size {
 impl Size {
     pub(crate) fn topics(topics: usize) -> Self {
         Size {
+            on: On::Telegram,
             topics,
             agents: AGENTS.len(),
             other_bindings: 0,
@@ -113,10 +125,15 @@ impl Scene {
             .take(size.topics)
             .map(|id| forum.topic(id, &format!("Topic {id}")))
             .collect();
+        let server = match size.on {
+            On::Telegram => None,
+            On::Discord => Some(Server::open(size.topics).await),
+        };
         let scene = Scene {
             telegram,
             model,
             topics,
+            server,
             contender,
             home,
         };
@@ -151,6 +168,13 @@ impl Scene {
         command.stderr(log);
         let began = Instant::now();
         let process = command.spawn().expect("the program can be started");
+        if let Some(server) = &self.server {
+            server.connected().await;
+            return Gateway {
+                process,
+                first_poll_after: began.elapsed(),
+            };
+        }
         let poll = self.telegram.wait_for_calls("getUpdates", polls + 1).await;
         Gateway {
             process,
@@ -245,6 +269,9 @@ impl Scene {
         let mut requests = self.model.journal();
         // Long conversations are summed up beside the answers.
         requests.retain(|request| !request.system.contains(OF_A_SUMMARY));
+        if let Some(server) = &self.server {
+            return server.overheads(&requests);
+        }
         let polls = self.telegram.calls("getUpdates").into_iter();
         let handed_over: Vec<_> = polls.filter_map(|poll| poll.answered).collect();
         // Polls without an update are answered too, such as the first of a start.
@@ -282,6 +309,9 @@ impl Scene {
                 let mut command = self.command(program);
                 command.arg("run").arg("--home").arg(self.home.path());
                 command.env(TOKEN_VARIABLE, self.telegram.token());
+                if let Some(server) = &self.server {
+                    command.env(server::TOKEN_VARIABLE, server.token());
+                }
                 command
             }
             Contender::DurableFloor => floor("durable"),
@@ -304,41 +334,63 @@ impl Scene {
     }
 
     fn config(&self, size: Size) -> String {
+        let platform = self
+            .server
+            .as_ref()
+            .map_or_else(|| self.telegram_table(), Server::table);
         let mut config = format!(
             r#"default_model = "fake/x"
 
-[telegram]
-token = {{ env = "{TOKEN_VARIABLE}" }}
-api_url = "{}"
-limits = {{ per_second = 0, chat_per_second = 0, group_per_minute = 0 }}
-
+{platform}
 [providers.fake]
 kind = "openai"
 base_url = "{}"
 
 [access]
 # Other roles are limited to a few messages a minute.
-owners = ["telegram:111"]
+owners = ["telegram:111", "discord:111"]
 require_mention = false
 "#,
-            self.telegram.api_url(),
             self.model.base_url(Dialect::OpenAi),
         );
         let agents: Vec<String> = (0..size.agents).map(agent).collect();
         config.extend(agents.iter().map(|agent| format!("\n[agents.{agent}]\n")));
-        let bindings = |forum: i64, count: usize| {
-            (FIRST_TOPIC..)
-                .zip(agents.iter().cycle())
-                .take(count)
-                .map(move |(topic, agent)| {
-                    format!(
-                        "\n[[bindings]]\nmatch = \"telegram:topic:{forum}:{topic}\"\nagent = \"{agent}\"\n"
-                    )
+        let bindings = |count: usize, place: &dyn Fn(usize) -> String| {
+            let bound = (0..count).zip(agents.iter().cycle());
+            bound
+                .map(|(number, agent)| {
+                    let place = place(number);
+                    format!("\n[[bindings]]\nmatch = \"{place}\"\nagent = \"{agent}\"\n")
                 })
+                .collect::<String>()
         };
-        config.extend(bindings(FORUM, size.topics));
-        config.extend(bindings(OTHER_FORUM, size.other_bindings));
+        let topic = |forum: i64| {
+            move |number: usize| {
+                format!(
+                    "telegram:topic:{forum}:{}",
+                    FIRST_TOPIC + i64::try_from(number).expect("a small number")
+                )
+            }
+        };
+        match size.on {
+            On::Telegram => {
+                config += &bindings(size.topics, &topic(FORUM));
+                config += &bindings(size.other_bindings, &topic(OTHER_FORUM));
+            }
+            On::Discord => {
+                config += &bindings(size.topics, &Server::place);
+                config += &bindings(size.other_bindings, &Server::other_place);
+            }
+        }
         config
+    }
+
+    fn telegram_table(&self) -> String {
+        format!(
+            "[telegram]\ntoken = {{ env = \"{TOKEN_VARIABLE}\" }}\napi_url = \"{}\"\n\
+             limits = {{ per_second = 0, chat_per_second = 0, group_per_minute = 0 }}\n",
+            self.telegram.api_url()
+        )
     }
 }
 
