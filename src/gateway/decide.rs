@@ -117,7 +117,10 @@ pub(super) async fn decide(
     }
     match answer.verdict {
         Verdict::Admit => {
-            guests::ask_whoever_decides(state, &inbound.origin, standing.role()).await?;
+            // The command that decides needs no question.
+            if !matches!(parsed, Parsed::Command(Command::Pair(_))) {
+                guests::ask_whoever_decides(state, &inbound.origin, standing.role()).await?;
+            }
             admit(&case, in_hand, parsed, standing, answer).await
         }
         // An edit is no reason to repeat a notice.
