@@ -186,21 +186,22 @@ mod tests {
 
     #[test]
     fn a_role_counts_for_all_ids_of_a_person_and_for_all_agents_or_one() {
-        let check = |id: &str, is_paired: bool, role, with_coding, highest| {
+        let check = |id: &str, is_paired: bool, role, with_coding, lowest, highest| {
             let standing = Standing::of(&house(), &person(id), is_paired);
             assert_eq!(standing.role(), role, "{id}");
             assert_eq!(standing.with(&agent("coding")), with_coding, "{id}");
+            assert_eq!(standing.lowest(), lowest, "{id}");
             assert_eq!(standing.highest(), highest, "{id}");
         };
         use Role::{Admin, Guest, Member, Owner};
-        check("telegram:1", false, Owner, Owner, Owner);
-        check("discord:1", false, Owner, Owner, Owner);
-        check("discord:2", false, Admin, Member, Admin);
-        check("telegram:3", false, Guest, Member, Member);
-        check("telegram:3", true, Member, Member, Member);
-        check("telegram:4", true, Guest, Guest, Guest);
-        check("telegram:9", false, Guest, Guest, Guest);
-        check("telegram:9", true, Member, Member, Member);
-        check("local:home", false, Owner, Owner, Owner);
+        check("telegram:1", false, Owner, Owner, Owner, Owner);
+        check("discord:1", false, Owner, Owner, Owner, Owner);
+        check("discord:2", false, Admin, Member, Member, Admin);
+        check("telegram:3", false, Guest, Member, Guest, Member);
+        check("telegram:3", true, Member, Member, Member, Member);
+        check("telegram:4", true, Guest, Guest, Guest, Guest);
+        check("telegram:9", false, Guest, Guest, Guest, Guest);
+        check("telegram:9", true, Member, Member, Member, Member);
+        check("local:home", false, Owner, Owner, Owner, Owner);
     }
 }

@@ -82,6 +82,7 @@ pub(crate) fn may_use(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Access, Person};
 
     fn who(role: Option<Role>, people: &[&str]) -> Who {
         Who {
@@ -125,6 +126,33 @@ mod tests {
         check(&who(None, &["telegram:6"]), Unwritten, Owner, false);
         check(&who(None, &["telegram:5"]), Closed, Guest, true);
         check(&who(Some(Owner), &["telegram:5"]), Closed, Guest, true);
+    }
+
+    /// A list names one id of a person, and the person writes as another.
+    #[test]
+    fn a_list_of_people_counts_for_all_ids_of_a_person() {
+        let [listed, writes_as]: [PersonId; 2] =
+            ["telegram:6", "discord:6"].map(|id| id.parse().unwrap());
+        let access = Access {
+            people: [Person {
+                name: "eve".into(),
+                ids: vec![listed, writes_as.clone()],
+                role: None,
+                agents: [].into(),
+                zone: None,
+            }]
+            .into_iter()
+            .collect(),
+            ..Access::default()
+        };
+        let agent = AgentId::parse("rose").unwrap();
+        let asker = Asker::Person {
+            id: &writes_as,
+            standing: &Standing::of(&access, &writes_as, false),
+        };
+        let may = |who: &Who| may_use(&agent, who, Opening::Closed, asker).is_ok();
+        assert!(may(&who(None, &["telegram:6"])));
+        assert!(!may(&who(None, &["telegram:7"])));
     }
 
     #[test]

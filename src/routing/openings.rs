@@ -70,6 +70,37 @@ pub(crate) fn clear(tx: &Transaction<'_>, place: &SessionKey) -> rusqlite::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::Db;
+
+    #[tokio::test]
+    async fn a_place_is_open_until_it_is_closed_and_the_first_name_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&folder.path().join("parlor.db")).await.unwrap();
+        let check = |tx: &Transaction<'_>| {
+            let places = ["telegram:topic:-1:7", "telegram:topic:-1:8"];
+            let [one, other]: [SessionKey; 2] = places.map(|place| place.parse().unwrap());
+            let opened = |person: &str, at: i64| Opened {
+                by: person.parse().unwrap(),
+                by_name: Some(person.to_owned()),
+                at,
+            };
+            set(tx, &one, &opened("telegram:5", 9))?;
+            set(tx, &one, &opened("telegram:6", 10))?;
+            set(tx, &other, &opened("telegram:6", 11))?;
+            assert_eq!(load(tx, &one)?, Some(opened("telegram:5", 9)));
+            let all_opened = everywhere(tx)?.into_iter().map(|(_, opened)| opened);
+            assert_eq!(
+                all_opened.collect::<Vec<_>>(),
+                [opened("telegram:5", 9), opened("telegram:6", 11)]
+            );
+            assert_eq!(all(tx)?, [one.clone(), other.clone()]);
+            clear(tx, &one)?;
+            assert_eq!(all(tx)?, [other]);
+            assert_eq!(load(tx, &one)?, None);
+            Ok(())
+        };
+        db.write(check).await.unwrap();
+    }
 
     /// Until openings were kept apart, a lasting pin opened its place.
     #[test]

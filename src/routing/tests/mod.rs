@@ -7,6 +7,7 @@ use super::{Pin, Route, Table, route};
 use crate::config::{Binding, Problem, Spanned};
 use crate::domain::{AgentId, DiscordId, Origin};
 
+mod judged;
 mod listing;
 mod problems;
 mod properties;
