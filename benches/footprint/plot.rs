@@ -5,11 +5,11 @@ use std::fmt::Write;
 use super::growth::Growth;
 use super::scene::On;
 
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 790.0;
 const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 60.0;
 /// Room for the names of the lines.
-const RIGHT: f64 = 230.0;
+const RIGHT: f64 = 260.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 50.0;
 /// Powers of ten on the horizontal axis.
