@@ -20,7 +20,7 @@ mod verdict;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dashmap::{DashMap, DashSet};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
@@ -100,9 +100,9 @@ struct Inner {
     db: Db,
     /// Replaced when a platform's settings change.
     outlets: watch::Sender<HashMap<Platform, Arc<Outlet>>>,
-    /// The channels of platforms that a reload took out of the config. Answers that were under way
-    /// are drafted by them, and wait for their platform.
-    taken_out: DashMap<Platform, Arc<dyn Channel>>,
+    /// The channels of platforms that a reload took out of the config, and when. Answers that were
+    /// under way are drafted by them, and wait for their platform.
+    taken_out: DashMap<Platform, (Arc<dyn Channel>, Instant)>,
     /// The owners' private chats, for notices. Replaced with the config.
     owners: watch::Sender<Vec<Destination>>,
     /// Receives the move when a send learns about a migrated group.
@@ -131,6 +131,9 @@ pub struct MovedAway {
     pub done: oneshot::Sender<()>,
 }
 
+/// A turn that was under way when its platform was taken out has ended after this time. What begins
+/// later, such as a job of every day, would pile up until the platform is back.
+const UNDER_WAY: Duration = Duration::from_mins(30);
 /// Most places remembered as gone. When full, all are forgotten: the platform then refuses the
 /// send.
 const MOST_GONE: usize = 10_000;
@@ -230,7 +233,8 @@ impl Delivery {
         self.inner.outlets.send_modify(|outlets| {
             if let Some(outlet) = outlets.remove(&platform) {
                 let channel = outlet.channel.clone();
-                self.inner.taken_out.insert(platform, channel);
+                let taken_out = (channel, Instant::now());
+                self.inner.taken_out.insert(platform, taken_out);
             }
         });
     }
@@ -287,8 +291,9 @@ impl Delivery {
     /// The channel that writes rows for a place.
     fn drafter_of(&self, place: &SessionKey) -> Option<Arc<dyn Channel>> {
         let taken_out = || {
-            let channel = self.inner.taken_out.get(&place.platform()?)?;
-            Some(channel.clone())
+            let known = self.inner.taken_out.get(&place.platform()?)?;
+            let (channel, since) = known.value();
+            (since.elapsed() < UNDER_WAY).then(|| channel.clone())
         };
         self.channel_of(place).or_else(taken_out)
     }
