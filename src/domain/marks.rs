@@ -120,6 +120,7 @@ impl Marks {
         Writer {
             marks: self,
             day: None,
+            named: None,
         }
     }
 
@@ -251,14 +252,23 @@ pub struct Writer<'a> {
     marks: &'a Marks,
     /// The day of the message before, which is not repeated.
     day: Option<NaiveDate>,
+    /// The last name, and how marks write it. Mostly the next message is of the same person.
+    named: Option<(String, String)>,
 }
 
 impl Writer<'_> {
+    // In one text, piece by piece: a turn marks up to a few hundred messages.
     pub fn mark(&mut self, said: &Said) -> String {
-        let (word, head) = (&self.marks.word, self.head(&said.by));
-        let mut text = format!("{OPEN}{word} {head}{CLOSE}");
+        let marks = self.marks;
+        let mut text = String::with_capacity(said.text.len() + USUAL_MARK_BYTES);
+        text.push(OPEN);
+        text.push_str(&marks.word);
+        text.push(' ');
+        self.head(&mut text, &said.by);
+        text.push(CLOSE);
         for around in &said.around {
-            let _ = write!(text, " {OPEN}{word} {}{CLOSE}", self.marks.around(around));
+            let word = &marks.word;
+            let _ = write!(text, " {OPEN}{word} {}{CLOSE}", marks.around(around));
         }
         if !said.text.is_empty() {
             text.push(' ');
@@ -267,45 +277,67 @@ impl Writer<'_> {
         text
     }
 
-    fn head(&mut self, source: &Source) -> String {
-        match source {
-            Source::Person(voice) => self.voice(voice),
-            Source::Handoff(voice) => format!("handed over by {}", self.voice(voice)),
-            Source::Agent(agent) => format!("@{agent}"),
-            Source::You => "you".to_owned(),
-            Source::Gateway => "gateway".to_owned(),
-            Source::Summary => "summary".to_owned(),
-            Source::Memory(memory) => self.marks.memory(memory),
-            Source::Page(url) => format!("page {}", self.marks.escape(url)),
-            Source::File(path) => format!("file {}", self.marks.escape(path)),
-            Source::Task(from) => format!("task from @{from}"),
-            Source::Report(from) => format!("report of @{from}"),
-        }
+    fn head(&mut self, text: &mut String, source: &Source) {
+        let (before, behind) = match source {
+            Source::Person(voice) => return self.voice(text, voice),
+            Source::Handoff(voice) => {
+                text.push_str("handed over by ");
+                return self.voice(text, voice);
+            }
+            Source::Agent(agent) => ("@", Cow::Borrowed(agent.as_str())),
+            Source::You => ("you", Cow::Borrowed("")),
+            Source::Gateway => ("gateway", Cow::Borrowed("")),
+            Source::Summary => ("summary", Cow::Borrowed("")),
+            Source::Memory(memory) => ("", Cow::Owned(self.marks.memory(memory))),
+            Source::Page(url) => ("page ", self.marks.escape(url)),
+            Source::File(path) => ("file ", self.marks.escape(path)),
+            Source::Task(from) => ("task from @", Cow::Borrowed(from.as_str())),
+            Source::Report(from) => ("report of @", Cow::Borrowed(from.as_str())),
+        };
+        text.push_str(before);
+        text.push_str(&behind);
     }
 
     /// Names come last: everything before them is known to the gateway.
-    fn voice(&mut self, voice: &Voice) -> String {
-        let role = voice.role.map_or("unknown", super::Role::as_str);
-        format!(
-            "{} {role} {} {}",
-            number_mark(voice.number),
-            self.time(voice.at),
-            self.marks.name(&voice.name)
-        )
+    fn voice(&mut self, text: &mut String, voice: &Voice) {
+        match voice.number {
+            Some(number) => drop(write!(text, "#{number}")),
+            None => text.push_str("#?"),
+        }
+        text.push(' ');
+        text.push_str(voice.role.map_or("unknown", super::Role::as_str));
+        text.push(' ');
+        self.time(text, voice.at);
+        text.push(' ');
+        text.push_str(self.name(&voice.name));
+    }
+
+    fn name(&mut self, name: &str) -> &str {
+        let known = self.named.take().filter(|(known, _)| known == name);
+        let named = known.unwrap_or_else(|| (name.to_owned(), self.marks.name(name)));
+        &self.named.insert(named).1
     }
 
     /// The time of day, after the day and the zone wherever the day is another.
-    fn time(&mut self, at: i64) -> String {
+    fn time(&mut self, text: &mut String, at: i64) {
         let at = self.marks.zone.at(at);
         let day = at.date_naive();
-        if self.day.replace(day) == Some(day) {
-            // Formatted by hand, because every message of a conversation has a time.
-            format!("{:02}:{:02}", at.hour(), at.minute())
-        } else {
-            at.format("%Y-%m-%d %:z %H:%M").to_string()
+        if self.day.replace(day) != Some(day) {
+            let _ = write!(text, "{} ", at.format("%Y-%m-%d %:z"));
         }
+        push_two_digits(text, at.hour());
+        text.push(':');
+        push_two_digits(text, at.minute());
     }
 }
+
+fn push_two_digits(text: &mut String, number: u32) {
+    let digits = [number / 10, number % 10].map(|digit| char::from_digit(digit, 10));
+    text.extend(digits.into_iter().flatten());
+}
+
+/// Room for the mark of a person's message.
+const USUAL_MARK_BYTES: usize = 64;
 
 fn number_mark(number: Option<u32>) -> String {
     number.map_or_else(|| "#?".to_owned(), |number| format!("#{number}"))

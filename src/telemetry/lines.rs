@@ -13,6 +13,9 @@ use super::sinks;
 const MOST_WAITING: usize = 256 * 1024;
 /// The pause before the next try after a full reader, where the write does not block.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
+/// With writes closer together than this, lines wait this long for each other: a busy program has a
+/// line every millisecond, and each would wake the thread. A killed program loses these lines.
+const TOGETHER: Duration = Duration::from_millis(10);
 
 /// The lines to stderr. Their thread starts with the first line.
 pub(super) fn stderr() -> &'static Lines {
@@ -60,7 +63,10 @@ struct State {
     bytes: usize,
     /// Lines without room, all newer than the waiting lines.
     dropped: u64,
+    /// Writing, or waiting for further lines before it writes.
     is_writing: bool,
+    /// Somebody waits for the lines.
+    is_hurried: bool,
     /// The thread ends after the waiting lines.
     is_closed: bool,
 }
@@ -84,8 +90,14 @@ impl Lines {
         let started = std::thread::Builder::new()
             .name("log".into())
             .spawn(move || {
+                let mut before = None::<Instant>;
                 while let Some(lines) = own.shared.next() {
                     write_all(&mut reader, &lines);
+                    let now = Instant::now();
+                    if before.is_some_and(|before| now - before < TOGETHER) {
+                        own.shared.rest();
+                    }
+                    before = Some(now);
                 }
             });
         started.expect("the process can start a thread");
@@ -115,7 +127,9 @@ impl Lines {
 
     /// Like [`Lines::push`], for the last line of the program: always has room.
     pub(super) fn push_last(&self, line: Vec<u8>) {
-        self.shared.lock().put_after_note(line, self.shared.note);
+        let mut state = self.shared.lock();
+        state.put_after_note(line, self.shared.note);
+        state.is_hurried = true;
         self.shared.more.notify_one();
     }
 
@@ -123,6 +137,8 @@ impl Lines {
         let until = Instant::now() + most;
         let mut state = self.shared.lock();
         while state.is_writing || !state.waiting.is_empty() || state.dropped > 0 {
+            state.is_hurried = true;
+            self.shared.more.notify_one();
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -151,6 +167,7 @@ impl Shared {
                 return Some(lines);
             }
             state.is_writing = false;
+            state.is_hurried = false;
             self.empty.notify_all();
             if state.is_closed {
                 return None;
@@ -160,6 +177,13 @@ impl Shared {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Waits for further lines.
+    fn rest(&self) {
+        let is_calm = |state: &mut State| !state.is_hurried && !state.is_closed;
+        let state = self.lock();
+        drop(self.more.wait_timeout_while(state, TOGETHER, is_calm));
     }
 }
 
