@@ -7,7 +7,9 @@ use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use super::folders::Listings;
 use super::{Agent, Audience, Content, MemoryRules, Skills};
 
 mod check;
@@ -74,9 +76,15 @@ impl Identity {
             IdentityFile::Memory => agent.memory.is_on,
             _ => true,
         });
+        let own = OWN_FILES.get(&agent.folder, || own_files(&agent.folder));
+        // Mostly an agent has few of the files itself.
+        let may_have = |name: &str| {
+            let own = own.as_deref().and_then(Option::as_ref);
+            own.is_none_or(|own| own.iter().any(|other| other == name))
+        };
         Identity {
             files: looked_for
-                .map(|file| LoadedFile::load(agent, file))
+                .map(|file| LoadedFile::load(agent, file, may_have(file.name())))
                 .collect(),
             system_prompt: agent
                 .system_prompt
@@ -119,6 +127,17 @@ impl Identity {
     pub fn get(&self, file: IdentityFile) -> Option<&LoadedFile> {
         self.files.iter().find(|loaded| loaded.file == file)
     }
+}
+
+/// The names of the files in agents' folders; none for a folder that cannot be listed.
+static OWN_FILES: LazyLock<Listings<Option<Vec<String>>>> = LazyLock::new(Listings::default);
+
+fn own_files(folder: &Path) -> Option<Vec<String>> {
+    let entries = fs::read_dir(folder).ok()?;
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name().into_string().ok()));
+    let names: Vec<_> = names.collect::<io::Result<_>>().ok()?;
+    let texts = names.into_iter().flatten();
+    Some(texts.filter(|name| name.ends_with(".md")).collect())
 }
 
 impl IdentityFile {
@@ -168,10 +187,11 @@ impl LoadedFile {
         self.stand_in.as_deref().unwrap_or(self.file.name())
     }
 
-    fn load(agent: &Agent, file: IdentityFile) -> Self {
+    /// `may_be_own` is false where the agent's folder has no such file.
+    fn load(agent: &Agent, file: IdentityFile, may_be_own: bool) -> Self {
         match &agent.personality {
             Some(name) if file == IdentityFile::Soul => Self::stand_in(agent, file, name),
-            _ => Self::found(agent, file),
+            _ => Self::found(agent, file, may_be_own),
         }
     }
 
@@ -203,16 +223,14 @@ impl LoadedFile {
         }
     }
 
-    fn found(agent: &Agent, file: IdentityFile) -> Self {
+    fn found(agent: &Agent, file: IdentityFile, may_be_own: bool) -> Self {
         let own = agent.folder.join(file.name());
         let inherited = file
             .is_inherited()
             .then(|| (agent.home.join(file.name()), FileOrigin::Inherited));
         let mut problem = None;
-        for (path, origin) in [(own.clone(), FileOrigin::Own)]
-            .into_iter()
-            .chain(inherited)
-        {
+        let looked_at = may_be_own.then(|| (own.clone(), FileOrigin::Own));
+        for (path, origin) in looked_at.into_iter().chain(inherited) {
             match read(&path) {
                 Ok(Some(FileText { content, remark })) => {
                     let problem = problem.or_else(|| remark.map(str::to_owned));

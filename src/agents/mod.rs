@@ -16,6 +16,7 @@ use crate::signing::Signer;
 pub mod agent_rows;
 mod audience;
 pub(crate) mod files;
+mod folders;
 mod identity;
 pub mod memory;
 mod model_choice;

@@ -3,42 +3,14 @@
 
 use std::collections::HashMap;
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
 
 use super::FileText;
+use crate::agents::folders::Stamp;
 
 /// Bytes of all remembered texts. Texts beyond this limit are read again in every turn.
 const MOST_BYTES: usize = 1024 * 1024;
-/// A file may be saved twice within a tick of its clock, so a file just saved is not remembered.
-const SETTLED_AFTER: Duration = Duration::from_secs(2);
-
-/// Tells a saved file from the file before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    file: (u64, u64),
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        Stamp {
-            file: (metadata.dev(), metadata.ino()),
-            bytes: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-
-    fn is_settled_at(self, now: Duration) -> bool {
-        let last = self.modified.0.max(self.changed.0);
-        u64::try_from(last).is_ok_and(|last| Duration::from_secs(last + 1) + SETTLED_AFTER < now)
-    }
-}
 
 /// Depends on the files only, so a single memory serves the whole process. A plain mutex, held for
 /// a look or a copy.
@@ -64,10 +36,7 @@ pub(super) fn keep(path: &Path, metadata: &Metadata, text: &FileText) {
     if let Some((_, old)) = remembered.files.remove(path) {
         remembered.bytes -= old.content.len();
     }
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    if stamp.is_settled_at(now.unwrap_or_default())
-        && remembered.bytes + text.content.len() <= MOST_BYTES
-    {
+    if stamp.is_settled() && remembered.bytes + text.content.len() <= MOST_BYTES {
         remembered.bytes += text.content.len();
         let kept = (stamp, text.clone());
         remembered.files.insert(path.to_owned(), kept);
@@ -77,26 +46,6 @@ pub(super) fn keep(path: &Path, metadata: &Metadata, text: &FileText) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_just_saved_is_not_remembered() {
-        let stamp = |modified, changed| Stamp {
-            file: (1, 2),
-            bytes: 3,
-            modified: (modified, 0),
-            changed: (changed, 0),
-        };
-        let check = |stamp: Stamp, now: u64, expected: bool| {
-            let settled = stamp.is_settled_at(Duration::from_secs(now));
-            assert_eq!(settled, expected, "{stamp:?} at {now}");
-        };
-        check(stamp(100, 100), 102, false);
-        check(stamp(100, 100), 104, true);
-        // A copied file may have an old date, and a clock may have been set back.
-        check(stamp(50, 100), 102, false);
-        check(stamp(900, 100), 104, false);
-        check(stamp(-1, -1), 104, false);
-    }
 
     #[test]
     fn a_saved_file_is_no_longer_the_one_remembered() {

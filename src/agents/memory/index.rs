@@ -8,6 +8,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::UNIX_EPOCH;
 
 use chrono::NaiveDate;
@@ -15,6 +16,7 @@ use rusqlite::{Connection, Transaction, params};
 
 use super::chunks::chunks;
 use super::rows::{self, New, Provenance};
+use crate::agents::folders::Listings;
 use crate::config::Visibility;
 use crate::domain::{AgentUid, Labels};
 
@@ -45,19 +47,24 @@ pub(super) struct Changed {
 
 /// Looks at the files without opening them; blocks on the disk.
 pub(super) fn look(folder: &Path) -> Stamps {
-    let notes = fs::read_dir(folder.join(NOTES_FOLDER))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let notes = notes
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| is_note(name));
+    let notes_folder = folder.join(NOTES_FOLDER);
+    let notes = NOTES.get(&notes_folder, || notes_in(&notes_folder));
+    let notes = notes.iter().flat_map(|notes| notes.iter());
     let paths = notes
         .map(|name| format!("{NOTES_FOLDER}/{name}"))
         .chain([MEMORY_FILE.to_owned()]);
     paths
         .filter_map(|path| stamp(&folder.join(&path)).map(|stamp| (path, stamp)))
         .collect()
+}
+
+/// The names of daily notes, by folder.
+static NOTES: LazyLock<Listings<Vec<String>>> = LazyLock::new(Listings::default);
+
+fn notes_in(folder: &Path) -> Vec<String> {
+    let notes = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = notes.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| is_note(name)).collect()
 }
 
 /// `2026-11-16.md`

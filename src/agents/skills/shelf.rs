@@ -1,15 +1,17 @@
 //! A folder of skills, read from the disk. Front matter is parsed again only when its file changed.
 
-use std::io::Read;
+use std::cell::OnceCell;
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::SystemTime;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata};
 use dashmap::DashMap;
 
 use super::format::{self, Flaw, Manifest};
+use crate::agents::folders::{Listings, Stamp};
 
 pub(super) const FILE_NAME: &str = "SKILL.md";
 /// Skills in a folder; further skills are told and left out.
@@ -32,16 +34,27 @@ pub(crate) struct Entry {
 
 /// All skills on a shelf, by name. A missing shelf is empty. Blocks on the disk.
 pub(crate) fn read(shelf: &Path) -> Vec<Entry> {
-    let Ok(dir) = open(shelf) else {
+    let Some(names) = SHELVES.get(shelf, || folder_names(shelf)) else {
         return Vec::new();
     };
-    let mut names = folder_names(&dir);
-    names.sort();
+    let shelf = Shelf {
+        path: shelf,
+        dir: OnceCell::new(),
+    };
     names
-        .into_iter()
+        .iter()
         .enumerate()
-        .map(|(index, name)| entry(shelf, &dir, name, index < MOST_SKILLS))
+        .map(|(index, name)| shelf.entry(name, index < MOST_SKILLS))
         .collect()
+}
+
+/// The names of skills, by shelf.
+static SHELVES: LazyLock<Listings<Vec<String>>> = LazyLock::new(Listings::default);
+
+struct Shelf<'a> {
+    path: &'a Path,
+    /// Opened for the first skill that has to be read.
+    dir: OnceCell<io::Result<Dir>>,
 }
 
 /// A directory capability: no link and no `..` leads out.
@@ -50,8 +63,8 @@ pub(super) fn open(shelf: &Path) -> std::io::Result<Dir> {
 }
 
 /// Links are listed too, so that a link out of the shelf is told instead of missed.
-fn folder_names(dir: &Dir) -> Vec<String> {
-    let Ok(entries) = dir.entries() else {
+fn folder_names(shelf: &Path) -> Vec<String> {
+    let Ok(entries) = open(shelf).and_then(|dir| dir.entries()) else {
         return Vec::new();
     };
     let folders = entries.flatten().filter(|entry| {
@@ -60,64 +73,66 @@ fn folder_names(dir: &Dir) -> Vec<String> {
             .is_ok_and(|kind| kind.is_dir() || kind.is_symlink())
     });
     let names = folders.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| !name.starts_with('.')).collect()
+    let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    names
 }
 
-fn entry(shelf: &Path, dir: &Dir, name: String, fits: bool) -> Entry {
-    let path = shelf.join(&name).join(FILE_NAME);
-    let state = match fits {
-        true => remembered(dir, &name, &path),
-        false => Arc::new(Err(vec![Flaw::new(
-            1,
-            format!("the folder has more than {MOST_SKILLS} skills, and this one is left out"),
-        )])),
-    };
-    Entry { name, path, state }
+impl Shelf<'_> {
+    fn entry(&self, name: &str, fits: bool) -> Entry {
+        let path = self.path.join(name).join(FILE_NAME);
+        let state = match fits {
+            true => self.remembered(name, &path),
+            false => Arc::new(Err(vec![Flaw::new(
+                1,
+                format!("the folder has more than {MOST_SKILLS} skills, and this one is left out"),
+            )])),
+        };
+        let name = name.to_owned();
+        Entry { name, path, state }
+    }
+
+    fn remembered(&self, name: &str, path: &Path) -> Arc<Result<Manifest, Vec<Flaw>>> {
+        // A look from outside the capability, which only tells whether the file is the one that was
+        // read through it.
+        let stamp = fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata));
+        if let Some(known) = REMEMBERED
+            .get(path)
+            .filter(|known| Some(known.stamp) == stamp)
+        {
+            return known.state.clone();
+        }
+        let inside = Path::new(name).join(FILE_NAME);
+        let dir = self.dir.get_or_init(|| open(self.path));
+        let looked = dir.as_ref().map_err(missing);
+        let looked = looked.and_then(|dir| {
+            let metadata = dir.metadata(&inside).map_err(|error| missing(&error))?;
+            Ok((dir, metadata))
+        });
+        let (dir, metadata) = match looked {
+            Ok(looked) => looked,
+            Err(flaw) => return Arc::new(Err(vec![flaw])),
+        };
+        let state = Arc::new(parsed(dir, &inside, &metadata, name));
+        tell(path, &state);
+        if let Some(stamp) = stamp {
+            if REMEMBERED.len() >= MOST_REMEMBERED {
+                REMEMBERED.clear();
+            }
+            let state = state.clone();
+            REMEMBERED.insert(path.to_owned(), Remembered { stamp, state });
+        }
+        state
+    }
 }
 
 struct Remembered {
-    modified: SystemTime,
-    len: u64,
+    stamp: Stamp,
     state: Arc<Result<Manifest, Vec<Flaw>>>,
 }
 
 /// Depends on the files only, so a single cache serves the whole process.
 static REMEMBERED: LazyLock<DashMap<PathBuf, Remembered>> = LazyLock::new(DashMap::new);
-
-fn remembered(dir: &Dir, name: &str, path: &Path) -> Arc<Result<Manifest, Vec<Flaw>>> {
-    let inside = Path::new(name).join(FILE_NAME);
-    let metadata = match dir.metadata(&inside) {
-        Ok(metadata) => metadata,
-        Err(error) => return Arc::new(Err(vec![missing(&error)])),
-    };
-    let (modified, len) = (modified(&metadata), metadata.len());
-    if let Some(known) = REMEMBERED
-        .get(path)
-        .filter(|known| known.modified == modified && known.len == len)
-    {
-        return known.state.clone();
-    }
-    let state = Arc::new(parsed(dir, &inside, &metadata, name));
-    tell(path, &state);
-    if REMEMBERED.len() >= MOST_REMEMBERED {
-        REMEMBERED.clear();
-    }
-    REMEMBERED.insert(
-        path.to_owned(),
-        Remembered {
-            modified,
-            len,
-            state: state.clone(),
-        },
-    );
-    state
-}
-
-fn modified(metadata: &Metadata) -> SystemTime {
-    metadata
-        .modified()
-        .map_or(SystemTime::UNIX_EPOCH, cap_std::time::SystemTime::into_std)
-}
 
 fn parsed(
     dir: &Dir,
