@@ -220,7 +220,11 @@ fn log_reading(turn: &ActiveTurn) {
 
 impl Finish {
     /// Writes the end of the turn and sends its rows.
-    pub(super) async fn store(&self, mut turn: ActiveTurn, result: Result<(), TurnError>) -> Ended {
+    pub(super) async fn store(
+        &self,
+        mut turn: Box<ActiveTurn>,
+        result: Result<(), TurnError>,
+    ) -> Ended {
         if let Err(error) = &result {
             log_failure(&turn, error);
         }
@@ -234,7 +238,7 @@ impl Finish {
         };
         // A panic while formatting the answer must not end the lane, and again after every start.
         let Ok(rows) = catch_unwind(AssertUnwindSafe(drafting)) else {
-            return self.broken(turn, Cause::Panicked, Told::InPlace).await;
+            return Box::pin(self.broken(turn, Cause::Panicked, Told::InPlace)).await;
         };
         let outcome = if ending.said.is_some() {
             Outcome::Answered
@@ -252,7 +256,8 @@ impl Finish {
         let sent = match self.close(&mut turn, ending, rows).await {
             Ok(sent) => sent,
             Err(error) if error.is_permanent() => {
-                return self.broken(turn, Cause::Store(error), Told::InPlace).await;
+                let broken = self.broken(turn, Cause::Store(error), Told::InPlace);
+                return Box::pin(broken).await;
             }
             Err(_) => return Ended::LeftBehind,
         };
@@ -273,7 +278,7 @@ impl Finish {
 
     /// Ends a turn on request. Its preview stays, closed with a mark; without a preview nothing is
     /// sent.
-    pub(super) async fn stopped(&self, mut turn: ActiveTurn) -> Ended {
+    pub(super) async fn stopped(&self, mut turn: Box<ActiveTurn>) -> Ended {
         turn.follow_moves(&self.aliases);
         let id = turn.accepted.id;
         let shown = self
@@ -554,7 +559,12 @@ impl Finish {
     }
 
     /// Ends a turn in the middle.
-    pub(super) async fn broken(&self, mut turn: ActiveTurn, cause: Cause, told: Told) -> Ended {
+    pub(super) async fn broken(
+        &self,
+        mut turn: Box<ActiveTurn>,
+        cause: Cause,
+        told: Told,
+    ) -> Ended {
         let broken_off = self
             .break_off(&turn.accepted, Some(&turn), &cause, told)
             .await;

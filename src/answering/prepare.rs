@@ -107,7 +107,7 @@ impl Preparation {
             return Ok(begun);
         }
         Ok(Begun::Ready {
-            turn: Box::new(turn),
+            turn,
             progress,
             slot,
         })
@@ -233,7 +233,7 @@ impl Preparation {
         choice: Choice,
         allowance: Allowance,
         events: &mpsc::Sender<TurnEvent>,
-    ) -> Result<ActiveTurn, StoreError> {
+    ) -> Result<Box<ActiveTurn>, StoreError> {
         let agent = &choice.agent;
         let lineup = agent.models.lineup(&choice.chosen);
         let (said, images) = self.question(&snapshot, &subject, agent, &lineup).await;
@@ -360,10 +360,10 @@ impl Subject {
         said: Vec<AskedMessage>,
         prepared: Prepared,
         allowance: Allowance,
-    ) -> ActiveTurn {
+    ) -> Box<ActiveTurn> {
         let is_asked = self.is_asked(view(&snapshot, &choice.agent));
         let before = self.recorded.as_ref().map(|recorded| &recorded.turn);
-        let mut turn = ActiveTurn {
+        let mut turn = Box::new(ActiveTurn {
             said,
             question: prepared.question,
             agent: choice.agent,
@@ -399,7 +399,7 @@ impl Subject {
             snapshot,
             accepted: self.accepted,
             internal: self.internal,
-        };
+        });
         if let Some(recorded) = self
             .recorded
             .filter(|recorded| recorded.turn.agent == turn.agent.uid)

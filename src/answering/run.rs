@@ -125,46 +125,44 @@ impl Answering {
         let cause = loop {
             // The group may have become a supergroup while the message waited.
             self.aliases.follow(&mut due.accepted.inbound.origin);
-            let error =
-                match AssertUnwindSafe(self.preparation.prepare(self.snapshots.current(), &due))
-                    .catch_unwind()
-                    .await
-                {
-                    Ok(Ok(Begun::Ready {
-                        mut turn,
-                        progress,
-                        slot: _slot,
-                    })) => {
-                        due.lane.works(turn.agent.uid);
-                        // After the lane knows the agent: a removal either finds the turn in its
-                        // lane, or is seen here.
-                        if !self.is_current(&turn.agent) {
-                            progress.end().await;
+            // In a box, as all that is large and over before the long wait for the model.
+            let prepared = Box::pin(self.preparation.prepare(self.snapshots.current(), &due));
+            let error = match AssertUnwindSafe(prepared).catch_unwind().await {
+                Ok(Ok(Begun::Ready {
+                    mut turn,
+                    progress,
+                    slot: _slot,
+                })) => {
+                    due.lane.works(turn.agent.uid);
+                    // After the lane knows the agent: a removal either finds the turn in its
+                    // lane, or is seen here.
+                    if !self.is_current(&turn.agent) {
+                        progress.end().await;
+                        continue;
+                    }
+                    turn.mark = mark.take();
+                    turn.entry = Some(self.under_way.enter(turn.agent.uid));
+                    match self.proceed(turn, progress).await {
+                        Ended::Again(mut turn) => {
+                            mark = turn.mark.take();
+                            due = turn.due_again();
                             continue;
                         }
-                        turn.mark = mark.take();
-                        turn.entry = Some(self.under_way.enter(turn.agent.uid));
-                        match self.proceed(*turn, progress).await {
-                            Ended::Again(mut turn) => {
-                                mark = turn.mark.take();
-                                due = turn.due_again();
-                                continue;
-                            }
-                            ended => return ended,
-                        }
+                        ended => return ended,
                     }
-                    Ok(Ok(Begun::Paused(agent))) => {
-                        self.tell_paused(&due.accepted, &agent).await;
-                        return Ended::Paused(Box::new(due));
-                    }
-                    Ok(Ok(Begun::Refused)) => {
-                        end(mark, Outcome::Failed);
-                        return Ended::Over(None);
-                    }
-                    Ok(Ok(Begun::Stopping)) => return Ended::LeftBehind,
-                    Ok(Err(error)) => error,
-                    Err(_) => break Cause::Panicked,
-                };
+                }
+                Ok(Ok(Begun::Paused(agent))) => {
+                    Box::pin(self.tell_paused(&due.accepted, &agent)).await;
+                    return Ended::Paused(Box::new(due));
+                }
+                Ok(Ok(Begun::Refused)) => {
+                    end(mark, Outcome::Failed);
+                    return Ended::Over(None);
+                }
+                Ok(Ok(Begun::Stopping)) => return Ended::LeftBehind,
+                Ok(Err(error)) => error,
+                Err(_) => break Cause::Panicked,
+            };
             match patience.after(&self.stop, &error).await {
                 Next::Again => {}
                 Next::Hopeless => break Cause::Store(error),
@@ -174,7 +172,7 @@ impl Answering {
         let broken_off = self
             .finish
             .break_off(&due.accepted, None, &cause, Told::InPlace);
-        if let Err(Stopping) = broken_off.await {
+        if let Err(Stopping) = Box::pin(broken_off).await {
             return Ended::LeftBehind;
         }
         end(mark, Outcome::Failed);
@@ -189,7 +187,7 @@ impl Answering {
     }
 
     /// Resumes a parked turn after these exchanges.
-    pub(crate) async fn resume(&self, turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
+    pub(crate) async fn resume(&self, turn: Box<ActiveTurn>, meanwhile: &[Exchange]) -> Ended {
         let (span, is_job) = (turn.span(), job_of(&turn.accepted).is_some());
         let ended = self.resume_inside(turn, meanwhile).instrument(span).await;
         if is_job {
@@ -198,7 +196,7 @@ impl Answering {
         ended
     }
 
-    async fn resume_inside(&self, mut turn: ActiveTurn, meanwhile: &[Exchange]) -> Ended {
+    async fn resume_inside(&self, mut turn: Box<ActiveTurn>, meanwhile: &[Exchange]) -> Ended {
         let waits = Instant::now();
         let (agent, id) = (turn.agent.uid, turn.accepted.id);
         let in_line = self
@@ -209,7 +207,7 @@ impl Answering {
         let _slot = match in_line {
             InLine::Next(slot) => Some(slot),
             InLine::Paused => None,
-            InLine::Halted => return self.finish.stopped(turn).await,
+            InLine::Halted => return Box::pin(self.finish.stopped(turn)).await,
             InLine::Stopping => return Ended::LeftBehind,
         };
         let place = turn.accepted.inbound.origin.key.clone();
@@ -265,7 +263,7 @@ impl Answering {
     }
 
     /// Runs the turn until it leaves off, then ends or parks it.
-    async fn proceed(&self, mut turn: ActiveTurn, progress: ProgressHandle) -> Ended {
+    async fn proceed(&self, mut turn: Box<ActiveTurn>, progress: ProgressHandle) -> Ended {
         let events = progress.events();
         let halt = turn.halt.clone();
         let again = turn.entry.as_ref().map(|entry| entry.again.clone());
@@ -303,18 +301,17 @@ impl Answering {
                 ended
             }
             Ok(Left::Failed(error)) => self.finish.store(turn, Err(error)).await,
-            Ok(Left::Halted) => self.finish.stopped(turn).await,
-            Ok(Left::Again) => Ended::Again(Box::new(turn)),
-            Ok(Left::ForOthers) => self.park(turn).await,
+            Ok(Left::Halted) => Box::pin(self.finish.stopped(turn)).await,
+            Ok(Left::Again) => Ended::Again(turn),
+            Ok(Left::ForOthers) => Box::pin(self.park(turn)).await,
             Ok(Left::Stopping) => Ended::LeftBehind,
             Ok(Left::Broken(error)) => {
                 let cause = Cause::Store(error);
-                self.finish.broken(turn, cause, Told::InPlace).await
+                Box::pin(self.finish.broken(turn, cause, Told::InPlace)).await
             }
             Err(_) => {
-                self.finish
-                    .broken(turn, Cause::Panicked, Told::InPlace)
-                    .await
+                let broken = self.finish.broken(turn, Cause::Panicked, Told::InPlace);
+                Box::pin(broken).await
             }
         }
     }
@@ -410,7 +407,7 @@ impl Answering {
 
     /// Parks a turn. Its question goes into the transcript now, before the messages answered in
     /// between.
-    async fn park(&self, mut turn: ActiveTurn) -> Ended {
+    async fn park(&self, mut turn: Box<ActiveTurn>) -> Ended {
         turn.follow_moves(&self.aliases);
         let (accepted, said, is_asked) = (turn.accepted.clone(), turn.said.clone(), turn.is_asked);
         let spot = Spot {
@@ -448,7 +445,7 @@ impl Answering {
             Ok(()) => {}
             Err(error) if error.is_permanent() => {
                 let cause = Cause::Store(error);
-                return self.finish.broken(turn, cause, Told::InPlace).await;
+                return Box::pin(self.finish.broken(turn, cause, Told::InPlace)).await;
             }
             Err(_) => return Ended::LeftBehind,
         }
@@ -457,6 +454,6 @@ impl Answering {
         }
         turn.is_asked = true;
         turn.run.put_aside();
-        Ended::Parked(Box::new(turn))
+        Ended::Parked(turn)
     }
 }

@@ -111,7 +111,7 @@ pub(super) async fn decide(
     if answer.verdict != Verdict::Admit || case.is_command {
         state.ignored.hear(&inbound);
     }
-    if case.drops_pin(&answer).await? {
+    if Box::pin(case.drops_pin(&answer)).await? {
         // Another pin may lie beneath the dropped pin.
         return Box::pin(decide(state, in_hand, parsed)).await;
     }
@@ -128,10 +128,10 @@ pub(super) async fn decide(
             let outcome = "a note where nobody may speak";
             replies::close(state, in_hand.accepted.id, Closing::Refused, outcome).await
         }
-        Verdict::Hint => hint(&case, in_hand, &parsed).await,
+        Verdict::Hint => Box::pin(hint(&case, in_hand, &parsed)).await,
         Verdict::TellUnbound => {
             let is_owner = standing.role() == Role::Owner;
-            replies::tell_unbound(state, &in_hand.accepted, is_owner).await
+            Box::pin(replies::tell_unbound(state, &in_hand.accepted, is_owner)).await
         }
         Verdict::Observe => {
             state.ignored.tell(&inbound, access::NOT_ADDRESSED);
@@ -296,7 +296,7 @@ async fn act(
                 &closed.agent,
                 is_for(closed),
             );
-            replies::reply(state, &in_hand.accepted, &told, closing).await
+            Box::pin(replies::reply(state, &in_hand.accepted, &told, closing)).await
         }
         Parsed::Talk => {
             let agent = context.snapshot.agent_of(context.route);
@@ -306,18 +306,24 @@ async fn act(
         Parsed::Command(_) | Parsed::Misused { .. } | Parsed::Mistaken(_) if is_note => {
             replies::close(state, id, Closing::Done, "an edited command").await
         }
-        Parsed::Command(command) => carry_out(state, in_hand, command, context).await,
+        Parsed::Command(command) => Box::pin(carry_out(state, in_hand, command, context)).await,
         Parsed::Misused { spec, usage } => {
             let told = match context.standing.role() < spec.least {
                 true => help::not_your_command(spec.name, spec.least),
                 false => usage.to_string(),
             };
             let closing = refused("a command without its arguments");
-            replies::reply(state, &in_hand.accepted, &told, closing).await
+            Box::pin(replies::reply(state, &in_hand.accepted, &told, closing)).await
         }
         Parsed::Mistaken(error) => {
             let closing = refused("no such command");
-            replies::reply(state, &in_hand.accepted, &error.to_string(), closing).await
+            Box::pin(replies::reply(
+                state,
+                &in_hand.accepted,
+                &error.to_string(),
+                closing,
+            ))
+            .await
         }
     }
 }
@@ -374,7 +380,7 @@ async fn submit(
         Err(LaneFull { guard, news }) => {
             // Kept, because the refusal may have to be written again.
             in_hand.guard = Some(guard);
-            replies::refuse_in_full_lane(state, accepted, news).await
+            Box::pin(replies::refuse_in_full_lane(state, accepted, news)).await
         }
     }
 }

@@ -360,7 +360,7 @@ fn has_owner(access: &Access) -> bool {
 /// each with the token that counts it as work.
 pub(super) async fn settle_if_due(state: &GatewayState) -> Vec<(Accepted, TaskTrackerToken)> {
     if state.guests.is_due() {
-        settle(state).await
+        Box::pin(settle(state)).await
     } else {
         Vec::new()
     }

@@ -40,7 +40,7 @@ pub(super) async fn receive(
     left: Left,
     starting: TaskTrackerToken,
 ) {
-    replay::take_up(&state, left).await;
+    Box::pin(replay::take_up(&state, left)).await;
     answer_kept(&state, guests::settle(&state).await).await;
     drop(starting);
     let mut looks = Guests::looks();
@@ -50,7 +50,7 @@ pub(super) async fn receive(
                 Some((batch, stored)) => take_in(&state, batch, stored).await,
                 None => return,
             },
-            () = state.passed_over.changed() => replay::take_up_passed_over(&state).await,
+            () = state.passed_over.changed() => Box::pin(replay::take_up_passed_over(&state)).await,
             _ = looks.tick(), if state.guests.is_watched() => {
                 answer_kept(&state, guests::settle(&state).await).await;
             }
@@ -131,7 +131,7 @@ pub(super) async fn look_at(state: &GatewayState, mut in_hand: Received) {
                     inbox.id = in_hand.accepted.id,
                     "looking at a message panicked"
                 );
-                replies::tell_broken(state, &in_hand.accepted).await
+                Box::pin(replies::tell_broken(state, &in_hand.accepted)).await
             }
         };
         let Err(error) = handled else { break };
@@ -139,12 +139,14 @@ pub(super) async fn look_at(state: &GatewayState, mut in_hand: Received) {
             Next::Again => {}
             Next::Hopeless => {
                 let told = in_hand.told(state);
-                return give_up(state, &in_hand.accepted, &error, told).await;
+                return Box::pin(give_up(state, &in_hand.accepted, &error, told)).await;
             }
             Next::Stopping => return,
         }
     }
-    replay::again(state, in_hand.again).await;
+    if !in_hand.again.is_empty() {
+        Box::pin(replay::again(state, in_hand.again)).await;
+    }
 }
 
 pub(super) async fn give_up(

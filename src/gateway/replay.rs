@@ -131,9 +131,6 @@ pub(super) async fn take_up(state: &GatewayState, left: Left) {
 /// Handles messages once more whose rows wait again. Rows that cannot be read now are taken up by
 /// the next start.
 pub(super) async fn again(state: &GatewayState, ids: Vec<i64>) {
-    if ids.is_empty() {
-        return;
-    }
     let read = || {
         let ids = ids.clone();
         let messages = move |connection: &Connection| inbox::messages_of(connection, &ids);

@@ -72,18 +72,18 @@ impl Lanes {
     async fn do_one(&self, job: Job, parked: &mut Vec<Parked>) -> Done {
         let (ended, guards) = match job {
             Job::Keep(accepted, Purpose::Observe(hearer), guards) => {
-                self.keeper.observed(&accepted, hearer).await;
+                Box::pin(self.keeper.observed(&accepted, hearer)).await;
                 return Done::Over(guards);
             }
             Job::Keep(note, Purpose::Answer, guards) => {
-                return match self.keeper.note(&note).await {
+                return match Box::pin(self.keeper.note(&note)).await {
                     Kept::Done => Done::Over(guards),
                     Kept::LeftBehind => Done::LeftBehind,
                 };
             }
             Job::Answer(mut due, guards, _persons) => {
                 due.aside = parked.iter().map(|parked| parked.turn.aside()).collect();
-                (self.answering.begin(*due).await, guards)
+                (Box::pin(self.answering.begin(*due)).await, guards)
             }
             Job::Resume(position, answered, _persons) => {
                 let Parked {
@@ -95,7 +95,10 @@ impl Lanes {
                     guards.push(self.work.token());
                 }
                 drop(answered);
-                (self.answering.resume(*turn, &meanwhile).await, guards)
+                (
+                    Box::pin(self.answering.resume(turn, &meanwhile)).await,
+                    guards,
+                )
             }
         };
         match ended {

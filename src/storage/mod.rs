@@ -166,21 +166,28 @@ impl Db {
 
     /// Runs `work` inside a transaction and returns once the commit is on disk. An error rolls back
     /// this work only.
-    pub async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub fn write<T, F>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<T, StoreError>> + use<'_, T, F>
     where
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        self.write_as(Durability::PowerCut, work).await
+        self.write_as(Durability::PowerCut, work)
     }
 
     /// As [`Db::write`], with a choice of durability.
-    pub async fn write_as<T, F>(&self, durability: Durability, work: F) -> Result<T, StoreError>
+    pub fn write_as<T, F>(
+        &self,
+        durability: Durability,
+        work: F,
+    ) -> impl Future<Output = Result<T, StoreError>> + use<'_, T, F>
     where
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        self.writer.run(Place::InTurn, durability, work).await
+        self.writer.run(Place::InTurn, durability, work)
     }
 
     /// As [`Db::write_as`], but tries until the write works: for rows not to be lost over a disk
@@ -226,12 +233,12 @@ impl Db {
     }
 
     /// Runs `work` on a read-only connection with a view of the last commit.
-    pub async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub fn read<T, F>(&self, work: F) -> impl Future<Output = Result<T, StoreError>> + use<'_, T, F>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        self.readers.run(work).await
+        self.readers.run(work)
     }
 
     /// The number of writes waiting for the writer thread.

@@ -44,13 +44,17 @@ impl Readers {
         (Readers { jobs }, threads)
     }
 
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    /// As with writes, the work is in its box before anything is awaited.
+    pub(super) fn run<T, F>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<T, StoreError>> + use<'_, T, F>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let (reply, result) = oneshot::channel();
-        let (asked, span) = (Instant::now(), tracing::Span::current());
+        let span = tracing::Span::current();
         let job: Job = Box::new(move |connection| {
             let _inside = span.enter();
             // A panic must neither take a reader away from all, nor look like a closed database.
@@ -60,6 +64,15 @@ impl Readers {
             // The caller may have been cancelled, and the answer is then dropped.
             drop(reply.send(result));
         });
+        self.queue(job, result)
+    }
+
+    async fn queue<T>(
+        &self,
+        job: Job,
+        result: oneshot::Receiver<Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let asked = Instant::now();
         self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
         let result = result.await;
         metrics::store_answered(StoreCall::Read, asked.elapsed());

@@ -101,25 +101,36 @@ impl Writer {
         self.harmed.borrow().is_some()
     }
 
-    pub(super) async fn run<T, F>(
+    /// The work is put into its box before anything is awaited: a future with the work in it would
+    /// be as large, once for each layer around it.
+    pub(super) fn run<T, F>(
         &self,
         place: Place,
         durability: Durability,
         work: F,
-    ) -> Result<T, StoreError>
+    ) -> impl Future<Output = Result<T, StoreError>> + use<'_, T, F>
     where
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let (reply, result) = oneshot::channel();
-        let asked = Instant::now();
-        let job = Box::new(WriteJob {
+        let job: Box<dyn Job> = Box::new(WriteJob {
             durability,
             span: tracing::Span::current(),
             work: Some(work),
             result: None,
             reply,
         });
+        self.queue(place, job, result)
+    }
+
+    async fn queue<T>(
+        &self,
+        place: Place,
+        job: Box<dyn Job>,
+        result: oneshot::Receiver<Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let asked = Instant::now();
         match place {
             Place::InTurn => self
                 .jobs
@@ -350,13 +361,14 @@ fn finish(transaction: Transaction<'_>, changes_before: u64) -> Result<(), Store
 /// a full disk, SQLite undoes the whole transaction by itself; then all jobs so far are to be tried
 /// again, and the failed job has an error of its own.
 fn run_alone(transaction: &Transaction<'_>, job: &mut dyn Job) -> Result<(), StoreError> {
-    transaction.execute_batch("SAVEPOINT job")?;
+    let compiled = |sql| transaction.prepare_cached(sql)?.execute([]);
+    compiled("SAVEPOINT job")?;
     let outcome = job.run(transaction);
     if transaction.is_autocommit() {
         return Err(StoreError::Undone);
     }
     match outcome {
-        Outcome::Keep => transaction.execute_batch("RELEASE job")?,
+        Outcome::Keep => drop(compiled("RELEASE job")?),
         Outcome::Undo => transaction.execute_batch("ROLLBACK TO job; RELEASE job")?,
     }
     Ok(())
