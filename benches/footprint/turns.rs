@@ -15,8 +15,8 @@ use super::scene::{Contender, Gateway, Scene, Size};
 use super::{PLAIN, TURN_TOPICS, milliseconds};
 
 const WARM_UP: usize = 50;
-const MESSAGES: usize = 300;
-const IN_FLIGHT: [usize; 2] = [1, 8];
+/// How many are in flight, and how many messages there are in all: the kernel counts processor time in hundredths of a second.
+const LOADS: [(usize, usize); 2] = [(1, 300), (8, 3000)];
 /// An attached program needs a moment until it sees everything.
 const UNTIL_ATTACHED: Duration = Duration::from_secs(2);
 
@@ -33,18 +33,18 @@ pub(crate) async fn measure(program: &Path, attach: Option<&str>) {
         let gateway = scene.start().await;
         scene.exchange(WARM_UP).await;
         let mut turns = WARM_UP;
-        for in_flight in IN_FLIGHT {
+        for (in_flight, messages) in LOADS {
             println!("\n{name}, {in_flight} in flight");
             let attached = attach_to(&gateway, attach).await;
             let (before, began) = (Counts::of(&gateway), Instant::now());
-            exchange(&scene, MESSAGES, in_flight).await;
+            exchange(&scene, messages, in_flight).await;
             let seconds = began.elapsed();
             let counted = Counts::of(&gateway).since(&before);
             if let Some(attached) = attached {
                 detach(attached).await;
             }
-            turns += MESSAGES;
-            print(&counted, seconds);
+            turns += messages;
+            print(&counted, seconds, messages);
         }
         gateway.stop().await;
         scene.check_answers(turns);
@@ -89,13 +89,13 @@ async fn detach(mut attached: Child) {
     attached.wait().await.expect("it can be waited for");
 }
 
-fn print(counted: &Counts, took: Duration) {
-    let each = |count: u64| count as f64 / MESSAGES as f64;
+fn print(counted: &Counts, took: Duration, messages: usize) {
+    let each = |count: u64| count as f64 / messages as f64;
     println!(
         "  {:.2} ms, of it {:.2} ms in the kernel; {:.0} turns in a second",
         each(counted.user + counted.system) * MILLISECONDS_PER_TICK,
         each(counted.system) * MILLISECONDS_PER_TICK,
-        MESSAGES as f64 * 1000.0 / milliseconds(took),
+        messages as f64 * 1000.0 / milliseconds(took),
     );
     println!(
         "  {:.1} calls that write, {:.1} that read; {:.1} KiB written to files",

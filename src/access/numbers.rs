@@ -3,6 +3,8 @@
 //! A person with several ids has the lowest of their numbers, so the number stays when an id is
 //! added in the config.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use crate::config::People;
@@ -55,19 +57,58 @@ pub(crate) fn fill_in<'a>(
     people: &People,
     said: impl Iterator<Item = &'a mut Said>,
 ) -> rusqlite::Result<Vec<PersonId>> {
-    let mut known: Vec<(PersonId, Option<u32>)> = Vec::new();
+    let mut known = Known::default();
     for said in said {
+        known.look_up(connection, people, said)?;
+        said.count(|person| known.of(person));
+    }
+    let missing = known.numbers.into_iter();
+    let missing = missing.filter(|(id, number)| number.is_none() && !id.is_nobody());
+    Ok(missing.map(|(id, _)| id).collect())
+}
+
+/// The same for messages that may be shared. Those that have their numbers stay shared.
+pub(crate) fn fill_in_shared<'a>(
+    connection: &Connection,
+    people: &People,
+    said: impl Iterator<Item = &'a mut Arc<Said>>,
+) -> rusqlite::Result<()> {
+    let mut known = Known::default();
+    for said in said {
+        known.look_up(connection, people, said)?;
+        if !said.is_counted(|person| known.of(person)) {
+            Arc::make_mut(said).count(|person| known.of(person));
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of people that were looked up.
+#[derive(Default)]
+struct Known {
+    numbers: Vec<(PersonId, Option<u32>)>,
+}
+
+impl Known {
+    /// Looks up everybody in a message.
+    fn look_up(
+        &mut self,
+        connection: &Connection,
+        people: &People,
+        said: &Said,
+    ) -> rusqlite::Result<()> {
         for person in said.people() {
-            if !known.iter().any(|(id, _)| id == person) {
-                known.push((person.clone(), of(connection, people, person)?));
+            if !self.numbers.iter().any(|(id, _)| id == person) {
+                let number = of(connection, people, person)?;
+                self.numbers.push((person.clone(), number));
             }
         }
-        said.count(|person| known.iter().find(|(id, _)| id == person)?.1);
+        Ok(())
     }
-    let missing = known
-        .into_iter()
-        .filter(|(id, number)| number.is_none() && !id.is_nobody());
-    Ok(missing.map(|(id, _)| id).collect())
+
+    fn of(&self, person: &PersonId) -> Option<u32> {
+        self.numbers.iter().find(|(id, _)| id == person)?.1
+    }
 }
 
 #[cfg(test)]

@@ -144,6 +144,12 @@ impl Allowance {
         self.parts.is_empty()
     }
 
+    /// The sums that have a limit.
+    pub(super) fn limits(&self) -> Vec<(Whose, Span)> {
+        let parts = self.parts.iter();
+        parts.map(|part| (part.whose, part.span)).collect()
+    }
+
     pub(super) fn spenders(&self) -> Vec<(Spender, Span)> {
         self.parts.iter().map(Part::key).collect()
     }

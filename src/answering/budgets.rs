@@ -458,5 +458,6 @@ pub(super) fn spending(turn: &ActiveTurn, usage: Usage) -> Spending {
         usage,
         price: turn.snapshot.models.price(model),
         turns: 0,
+        limited: turn.allowance.limits(),
     }
 }

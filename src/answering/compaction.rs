@@ -34,6 +34,7 @@ use crate::records::view::View;
 use crate::routing::aliases::Aliases;
 use crate::storage::{Db, StoreError};
 use crate::tools::{Relation, Scope, ToolBox};
+use crate::turn::budget::{Span, Whose};
 use crate::turn::history::{self, MAX_MESSAGES};
 use crate::turn::{Outline, Run, Step, TurnError, TurnLimits, TurnRequest};
 
@@ -389,6 +390,7 @@ impl Compaction {
             model,
             started_at,
             labels: older.labels(),
+            limited: allowance.limits(),
         };
         let (summary, failure) = match text {
             Ok(text) => (Some(older.summed_up(text)), None),
@@ -413,7 +415,7 @@ impl Compaction {
             let after = before.as_ref().map_or(0, |summary| summary.upto);
             let mut messages = transcript::after(connection, &place, conversation, view, after)?;
             let said = messages.iter_mut().map(|message| &mut message.said);
-            numbers::fill_in(connection, &people, said)?;
+            numbers::fill_in_shared(connection, &people, said)?;
             let count = older_part(&messages, room).map(<[_]>::len);
             Ok(count.map(|count| {
                 messages.truncate(count);
@@ -490,7 +492,7 @@ impl Older {
     fn to_sum_up(&self, marks: &Marks) -> String {
         history::to_sum_up(
             self.before.as_ref().map(|summary| summary.text.as_str()),
-            self.messages.iter().map(|message| &message.said),
+            self.messages.iter().map(|message| &*message.said),
             marks,
         )
     }
@@ -523,6 +525,7 @@ struct Bill {
     model: ModelRef,
     started_at: i64,
     labels: Labels,
+    limited: Vec<(Whose, Span)>,
 }
 
 impl Bill {
@@ -536,6 +539,7 @@ impl Bill {
             usage: self.usage,
             price: self.finished.snapshot.models.price(&self.model),
             turns: 0,
+            limited: self.limited.clone(),
         }
     }
 
@@ -647,7 +651,7 @@ mod tests {
         (1..=count)
             .map(|id| Message {
                 id,
-                said: said(id),
+                said: said(id).into(),
                 labels: Labels::NONE,
             })
             .collect()

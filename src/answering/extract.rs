@@ -17,7 +17,7 @@ use crate::home::Snapshot;
 use crate::records::inbox::Accepted;
 use crate::records::resuming::{self, BegunTurn};
 use crate::records::subagents::{self as subagent_rows, SubagentRow};
-use crate::records::transcript::{self, History, Message};
+use crate::records::transcript::{self, History, Message, Recent};
 use crate::records::view::View;
 
 /// How an earlier process left a turn.
@@ -35,6 +35,7 @@ pub(super) struct Extract {
     pub(super) view: View,
     pub(super) agent: AgentId,
     pub(super) people: Arc<People>,
+    recent: Arc<Recent>,
     earlier: Option<(Access, Earlier)>,
 }
 
@@ -49,6 +50,7 @@ impl Extract {
         snapshot: &Snapshot,
         accepted: &Accepted,
         agent: &Agent,
+        recent: &Arc<Recent>,
         earlier: Option<Earlier>,
     ) -> Self {
         let access = &snapshot.config.access;
@@ -57,6 +59,7 @@ impl Extract {
             view: view(snapshot, agent),
             agent: agent.id.clone(),
             people: Arc::new(access.people.clone()),
+            recent: recent.clone(),
             earlier: earlier.map(|earlier| (access.clone(), earlier)),
         }
     }
@@ -80,14 +83,9 @@ impl Extract {
     }
 
     pub(super) fn history(&self, connection: &Connection) -> rusqlite::Result<History> {
-        let mut history = self.allowed(connection)?;
-        let said = history.messages.iter_mut().map(|message| &mut message.said);
-        numbers::fill_in(connection, &self.people, said)?;
-        Ok(history)
-    }
-
-    fn allowed(&self, connection: &Connection) -> rusqlite::Result<History> {
-        let mut history = transcript::history(connection, &self.place, self.view)?;
+        let mut history = self
+            .recent
+            .history(connection, &self.place, self.view, &self.people)?;
         let (access, turn) = match &self.earlier {
             Some((access, Earlier::Parked(turn))) => (access, turn),
             Some((access, Earlier::Broken(turn))) => {
@@ -107,6 +105,8 @@ impl Extract {
             history.summary = None;
             history.messages =
                 transcript::after(connection, &self.place, history.conversation, self.view, 0)?;
+            let said = history.messages.iter_mut().map(|message| &mut message.said);
+            numbers::fill_in_shared(connection, &self.people, said)?;
         }
         unheard.extend(resuming::questions_of_others(
             connection,

@@ -152,6 +152,7 @@ impl Deps {
                 memories: self.memories.clone(),
                 tools: self.tools.clone(),
                 compaction: compaction.clone(),
+                recent: Arc::default(),
                 bootstrapped: self.bootstrapped.clone(),
             },
         }

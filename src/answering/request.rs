@@ -25,7 +25,7 @@ use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::inbox::Accepted;
 use crate::records::journal::AskedMessage;
 use crate::records::subagents::SubagentRow;
-use crate::records::transcript::{self, Conversation, History, With};
+use crate::records::transcript::{self, Conversation, History, Recent, With};
 use crate::records::turn_log;
 use crate::routing::aliases::Aliases;
 use crate::signing::Signer;
@@ -43,6 +43,7 @@ pub(super) struct Requests {
     pub(super) memories: Memories,
     pub(super) tools: ToolBox,
     pub(super) compaction: Compaction,
+    pub(super) recent: Arc<Recent>,
     /// Agents that have finished a turn before.
     pub(super) bootstrapped: Arc<DashSet<AgentUid>>,
 }
@@ -74,7 +75,13 @@ impl Requests {
         models: Vec<ModelRef>,
         asked: Asked<'_>,
     ) -> Result<Prepared, StoreError> {
-        let extract = Arc::new(Extract::of(snapshot, accepted, agent, asked.earlier));
+        let extract = Arc::new(Extract::of(
+            snapshot,
+            accepted,
+            agent,
+            &self.recent,
+            asked.earlier,
+        ));
         let (people, parent) = (extract.people.clone(), asked.parent(snapshot));
         let mut scope = self.scope(snapshot, accepted, agent, people, parent);
         let reminder = self.reminder(agent, &scope, asked.said);
@@ -118,7 +125,7 @@ impl Requests {
         let conversation = history.conversation;
         // The first line is a heading.
         let memories = recalled.said.len().saturating_sub(1);
-        let (mut messages, layout) = messages(agent, history, &recalled, current, room);
+        let (mut messages, layout) = messages(agent, &history, &recalled, current, room);
         let limits = asked.limits(agent);
         show(&mut messages, asked.images);
         let request = TurnRequest {
@@ -514,16 +521,12 @@ fn system(
 /// The conversation and the question as messages, as far as they fit into the room.
 fn messages(
     agent: &Agent,
-    read: History,
+    read: &History,
     recalled: &Recollection,
     current: history::Current<'_>,
     room: usize,
 ) -> (Vec<ModelMessage>, Layout) {
-    let before: Vec<Said> = read
-        .messages
-        .into_iter()
-        .map(|message| message.said)
-        .collect();
+    let before: Vec<&Said> = read.messages.iter().map(|message| &*message.said).collect();
     let conversation = history::Conversation {
         summary: read.summary.as_ref().map(|summary| summary.text.as_str()),
         history: &before,

@@ -142,6 +142,28 @@ impl Said {
         writer.into_iter().chain(quoted)
     }
 
+    /// Whether all people in the message have their number.
+    pub fn is_counted(&self, number_of: impl Fn(&PersonId) -> Option<u32>) -> bool {
+        let is_writer_counted = match &self.by {
+            Source::Person(voice) | Source::Handoff(voice) => {
+                voice.number == voice.person.as_ref().and_then(&number_of)
+            }
+            Source::Memory(memory) => memory.by == memory.person.as_ref().and_then(&number_of),
+            _ => true,
+        };
+        is_writer_counted
+            && self.around.iter().all(|around| match around {
+                Around::Forward {
+                    from: Some(Author::Person { id, number, .. }),
+                }
+                | Around::Reply {
+                    to: Author::Person { id, number, .. },
+                    ..
+                } => *number == number_of(id),
+                _ => true,
+            })
+    }
+
     /// Gives all people in the message their number.
     pub fn count(&mut self, number_of: impl Fn(&PersonId) -> Option<u32>) {
         if let Source::Person(voice) | Source::Handoff(voice) = &mut self.by {

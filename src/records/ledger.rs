@@ -53,6 +53,8 @@ pub(crate) struct Spending {
     pub(crate) price: Option<Price>,
     /// 1 at the end of a turn, else 0.
     pub(crate) turns: u32,
+    /// The sums with a limit. Only these are read back.
+    pub(crate) limited: Vec<(Whose, Span)>,
 }
 
 impl Spending {
@@ -98,7 +100,7 @@ impl Warned {
     }
 }
 
-/// The sums of all spenders of an entry, including the entry.
+/// The sums of an entry's spenders, including the entry. Sums without a limit are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sums {
     agent: [Sum; 2],
@@ -135,17 +137,24 @@ pub(crate) fn spend(tx: &Transaction<'_>, spending: &Spending, now: i64) -> rusq
         tokens: budget::tokens(spending.usage),
         cost: spending.cost().unwrap_or_default(),
     };
-    let sums = |spender: &Spender| -> rusqlite::Result<[Sum; 2]> {
+    let sums = |whose: Whose, spender: &Spender| -> rusqlite::Result<[Sum; 2]> {
         let spender = spender.text();
+        let count = |span, counting: &Counting, period: &str| {
+            add(tx, counting, (period, &spender), amount)?;
+            match spending.limited.contains(&(whose, span)) {
+                true => read(tx, counting, period, &spender),
+                false => Ok(Sum::default()),
+            }
+        };
         Ok([
-            count(tx, &DAYS, &day, &spender, amount)?,
-            count(tx, &MONTHS, &month, &spender, amount)?,
+            count(Span::Day, &DAYS, &day)?,
+            count(Span::Month, &MONTHS, &month)?,
         ])
     };
     Ok(Sums {
-        agent: sums(&Spender::Agent(spending.agent))?,
-        person: sums(&Spender::Person(spending.person.clone()))?,
-        house: sums(&Spender::House)?,
+        agent: sums(Whose::Agents, &Spender::Agent(spending.agent))?,
+        person: sums(Whose::Persons, &Spender::Person(spending.person.clone()))?,
+        house: sums(Whose::House, &Spender::House)?,
     })
 }
 
@@ -205,7 +214,7 @@ const ADDED: &str = "ON CONFLICT (day, agent_uid, place_id, person, model) DO UP
     cached_tokens = spending.cached_tokens + excluded.cached_tokens,
     cost_micros = coalesce(spending.cost_micros + excluded.cost_micros, spending.cost_micros, excluded.cost_micros)";
 
-/// The statements of [`count`]. Each turn adds to six sums, and `RETURNING` would make a table in
+/// The statements of [`add`] and [`read`]. Each turn adds to six sums, and `RETURNING` would make a table in
 /// memory for each of them.
 struct Counting {
     add: &'static str,
@@ -224,20 +233,29 @@ const MONTHS: Counting = Counting {
     read: "SELECT tokens, cost_micros, more_tokens, more_cost_micros, warned FROM month_budgets WHERE month = ?1 AND spender = ?2",
 };
 
-fn count(
+fn add(
     tx: &Transaction<'_>,
     counting: &Counting,
-    period: &str,
-    spender: &str,
+    (period, spender): (&str, &str),
     Spent { tokens, cost }: Spent,
-) -> rusqlite::Result<Sum> {
+) -> rusqlite::Result<()> {
     let (tokens, cost) = (tokens.cast_signed(), cost.0.cast_signed());
     let added = params![period, spender, tokens, cost];
     if tx.prepare_cached(counting.add)?.execute(added)? == 0 {
         tx.prepare_cached(counting.insert)?.execute(added)?;
     }
-    tx.prepare_cached(counting.read)?
-        .query_row(params![period, spender], read_sum)
+    Ok(())
+}
+
+fn read(
+    connection: &Connection,
+    counting: &Counting,
+    period: &str,
+    spender: &str,
+) -> rusqlite::Result<Sum> {
+    let mut statement = connection.prepare_cached(counting.read)?;
+    let found = statement.query_row(params![period, spender], read_sum);
+    Ok(found.optional()?.unwrap_or_default())
 }
 
 fn read_sum(row: &Row<'_>) -> rusqlite::Result<Sum> {
@@ -270,11 +288,7 @@ pub(crate) fn sum(
         Span::Day => &DAYS,
         Span::Month => &MONTHS,
     };
-    let mut statement = connection.prepare_cached(counting.read)?;
-    let found = statement
-        .query_row(params![period(span, now), spender.text()], read_sum)
-        .optional()?;
-    Ok(found.unwrap_or_default())
+    read(connection, counting, &period(span, now), &spender.text())
 }
 
 /// The spending of today.
@@ -703,6 +717,10 @@ mod tests {
             },
             price: is_priced.then_some(price),
             turns: 1,
+            limited: [Whose::Agents, Whose::Persons, Whose::House]
+                .into_iter()
+                .flat_map(|whose| Span::ALL.map(|span| (whose, span)))
+                .collect(),
         }
     }
 

@@ -7,6 +7,9 @@ mod deleting;
 mod export;
 mod handing_over;
 mod reading;
+mod recent;
+
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -29,6 +32,7 @@ pub(crate) use deleting::{blank, was_blanked};
 pub(crate) use export::{ExportedMessage, Importing, Places, export};
 pub(crate) use handing_over::{With, current_agent};
 pub(crate) use reading::{Entry, Extent, entries, latest_words, search_everywhere};
+pub(crate) use recent::Recent;
 
 /// The number of a conversation in its place; /new begins the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +50,8 @@ impl Conversation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) id: i64,
-    pub(crate) said: Said,
+    /// Shared with the copy for the next turn.
+    pub(crate) said: Arc<Said>,
     /// Where the words come from.
     pub(crate) labels: Labels,
 }
@@ -106,7 +111,7 @@ pub(crate) fn after(
     let rows = statement.query_map(bound, |row| {
         Ok(Message {
             id: row.get(column::ID)?,
-            said: said(row, place)?,
+            said: Arc::new(said(row, place)?),
             labels: labels(row)?,
         })
     })?;

@@ -16,7 +16,7 @@ use crate::domain::{AgentUid, Inbound, Note};
 const LOOKED_BACK_MS: i64 = 3 * 24 * 60 * 60 * 1000;
 
 /// The visible part of a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum View {
     Whole,
     PartOf(AgentUid),

@@ -4,6 +4,8 @@
 //! writer's mark. Where the config keeps agents separate, an agent gets its own part only;
 //! `records::view` sees to this. Tool calls and recalled memory of other agents are never shown.
 
+use std::borrow::Borrow;
+
 use super::Layout;
 use crate::domain::{AgentId, Marks, Said, Source};
 use crate::models::{ModelMessage, estimate_tokens};
@@ -49,11 +51,11 @@ pub(crate) fn to_sum_up<'a>(
 
 /// A conversation for a turn.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Conversation<'a> {
+pub(crate) struct Conversation<'a, S = Said> {
     /// The summary of the messages before.
     pub summary: Option<&'a str>,
     /// Oldest first.
-    pub history: &'a [Said],
+    pub history: &'a [S],
     /// Recalled memories. They stand behind everything a provider may have cached, and are never
     /// stored.
     pub recalled: &'a [Said],
@@ -72,8 +74,8 @@ pub(crate) struct Current<'a> {
 
 /// `room` is how many tokens of history fit; the oldest are left out first. Returns the messages, and
 /// how many there are of each kind.
-pub(crate) fn for_model(
-    conversation: Conversation<'_>,
+pub(crate) fn for_model<S: Borrow<Said>>(
+    conversation: Conversation<'_, S>,
     current: Current<'_>,
     agent: &AgentId,
     marks: &Marks,
@@ -87,6 +89,7 @@ pub(crate) fn for_model(
     }
     let mut is_empty = true;
     for said in recent(conversation.history, room) {
+        let said = said.borrow();
         match &said.by {
             Source::Agent(by) if by == agent => messages.push(ModelMessage::Assistant {
                 text: marks.escape(&said.text).into_owned(),
@@ -215,10 +218,10 @@ pub(crate) fn cost(said: &Said) -> usize {
     estimate_tokens(&said.text) + TOKENS_AROUND + around.sum::<usize>()
 }
 
-fn recent(history: &[Said], room: usize) -> &[Said] {
+fn recent<S: Borrow<Said>>(history: &[S], room: usize) -> &[S] {
     let mut tokens = 0;
     let kept = history.iter().rev().take_while(|said| {
-        tokens += cost(said);
+        tokens += cost((*said).borrow());
         tokens <= room
     });
     &history[history.len() - kept.count()..]

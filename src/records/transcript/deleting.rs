@@ -169,7 +169,7 @@ mod tests {
         messages
             .into_iter()
             .map(|Message { said, .. }| match said.around.as_slice() {
-                [] => said.text,
+                [] => said.text.clone(),
                 around => format!("[{}]", around[0]),
             })
             .collect::<Vec<_>>()

@@ -306,7 +306,7 @@ fn shown(connection: &Connection, view: View) -> String {
         history
             .messages
             .into_iter()
-            .map(|message| message.said.text),
+            .map(|message| message.said.text.clone()),
     );
     texts.join("\n")
 }
