@@ -9,6 +9,10 @@ use rusqlite::{Connection, TransactionBehavior};
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/migrations");
 
+/// What all steps together make of an empty file, for new databases: the steps read the whole schema
+/// again at each renamed table.
+const WHOLE: &str = include_str!("whole.sql");
+
 /// A migration file, such as `V1__schema.sql`.
 #[derive(Debug, Clone, Copy)]
 struct Step {
@@ -61,6 +65,15 @@ pub(super) fn outdated(connection: &Connection) -> rusqlite::Result<Option<u32>>
 
 pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<Migrated, MigrationError> {
     migrate(connection, &steps())
+}
+
+/// Makes the schema in an empty file.
+pub(super) fn make_whole(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(WHOLE)?;
+    transaction.pragma_update(None, "user_version", known())?;
+    super::commits::count(&transaction)?;
+    transaction.commit()
 }
 
 fn migrate(connection: &mut Connection, steps: &[Step]) -> Result<Migrated, MigrationError> {

@@ -192,3 +192,56 @@ fn every_file_is_a_step_of_its_own() {
         "no number is there twice"
     );
 }
+
+/// The schema of a migrated file as statements, and the rows that it begins with.
+fn whole(connection: &Connection) -> String {
+    let ask = |sql: &str| -> Vec<(String, String)> {
+        let mut statement = connection.prepare(sql).expect("is SQL");
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+        let rows = rows.expect("can be asked");
+        rows.collect::<Result<_, _>>().expect("two texts")
+    };
+    // The tables beneath a table of words are made with it, and SQLite's own by itself.
+    let made = ask("SELECT name, sql FROM sqlite_schema
+                    WHERE sql IS NOT NULL AND name NOT GLOB 'memories_fts_*' AND name NOT GLOB 'sqlite_*' ORDER BY rowid");
+    let mut text = "-- What the steps V1, V2 and so on make of an empty file. A test writes it, see the end of\n\
+                    -- src/storage/migrations/tests.rs.\n"
+        .to_owned();
+    for (_, sql) in &made {
+        text.push_str(&format!("{sql};\n"));
+    }
+    for (name, sql) in &made {
+        if !sql.starts_with("CREATE TABLE") {
+            continue;
+        }
+        let columns = ask(&format!(
+            "SELECT name, name FROM pragma_table_info('{name}')"
+        ));
+        let quoted: Vec<_> = columns
+            .iter()
+            .map(|(column, _)| format!("quote({column})"))
+            .collect();
+        let rows = format!(
+            "SELECT '', concat_ws(', ', {}) FROM {name}",
+            quoted.join(", ")
+        );
+        for (_, values) in ask(&rows) {
+            text.push_str(&format!("INSERT INTO {name} VALUES ({values});\n"));
+        }
+    }
+    text
+}
+
+#[test]
+fn the_whole_schema_is_what_the_steps_make() {
+    let mut connection = Connection::open_in_memory().expect("opens");
+    bring_up_to_date(&mut connection).expect("works");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/storage/whole.sql");
+    if std::env::var_os("UPDATE_BOOK").is_some() {
+        std::fs::write(path, whole(&connection)).expect("the file can be written");
+    }
+    assert!(
+        std::fs::read_to_string(path).is_ok_and(|text| text == whole(&connection)),
+        "src/storage/whole.sql is not what the steps make. `UPDATE_BOOK=1 cargo test` writes it anew."
+    );
+}
