@@ -100,9 +100,9 @@ pub fn names() -> Vec<String> {
 }
 
 #[cfg(debug_assertions)]
-pub(crate) use debug::{Passing, commits, commits_nothing, writes};
+pub(crate) use debug::{Passing, commits, commits_nothing, job, writes};
 #[cfg(not(debug_assertions))]
-pub(crate) use release::{Passing, commits, commits_nothing, writes};
+pub(crate) use release::{Passing, commits, commits_nothing, job, writes};
 
 /// Passes the point before a call at once, and the point after the call at [`Passing::ended`].
 pub(crate) fn calls(call: Call) -> Passing {
@@ -152,6 +152,17 @@ mod debug {
                 kinds.push(kind);
             }
         });
+    }
+
+    /// A job of a transaction. One that notes no kind is of the kind for all others, also where it
+    /// shares its commit.
+    pub(crate) fn job<T>(work: impl FnOnce() -> T) -> T {
+        let before = KINDS.with_borrow(Vec::len);
+        let done = work();
+        if KINDS.with_borrow(Vec::len) == before {
+            writes(Write::Other);
+        }
+        done
     }
 
     /// Commits, with the points of all kinds in the transaction around the commit.
@@ -213,6 +224,11 @@ mod release {
 
     #[inline(always)]
     pub(crate) fn writes(_kind: Write) {}
+
+    #[inline(always)]
+    pub(crate) fn job<T>(work: impl FnOnce() -> T) -> T {
+        work()
+    }
 
     #[inline(always)]
     pub(crate) fn commits<T>(commit: impl FnOnce() -> T) -> T {

@@ -409,7 +409,8 @@ where
         let work = self.work.take().expect("a job runs once");
         let _inside = self.span.enter();
         // A panic in a caller's closure must not end the writer for every tenant.
-        let result = catch_unwind(AssertUnwindSafe(|| work(transaction)))
+        let work = || fail_points::job(|| work(transaction));
+        let result = catch_unwind(AssertUnwindSafe(work))
             .map_err(|_| StoreError::Failed("a write panicked".into()))
             .and_then(|result| result.map_err(StoreError::from));
         let outcome = if result.is_ok() {
