@@ -277,7 +277,7 @@ impl Finished {
         );
         Run::new(TurnRequest {
             lineup,
-            system,
+            system: system.into(),
             outline: Outline::default(),
             messages,
             tools,

@@ -153,6 +153,7 @@ impl Deps {
                 tools: self.tools.clone(),
                 compaction: compaction.clone(),
                 recent: Arc::default(),
+                prompts: Arc::default(),
                 bootstrapped: self.bootstrapped.clone(),
             },
         }

@@ -1,10 +1,10 @@
 //! The request to the model: the prompt, the conversation, recalled memories, and the question.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 
-use dashmap::DashSet;
+use dashmap::{DashMap, DashSet};
 use rusqlite::{Connection, Transaction};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -44,8 +44,28 @@ pub(super) struct Requests {
     pub(super) tools: ToolBox,
     pub(super) compaction: Compaction,
     pub(super) recent: Arc<Recent>,
+    pub(super) prompts: Arc<Prompts>,
     /// Agents that have finished a turn before.
     pub(super) bootstrapped: Arc<DashSet<AgentUid>>,
+}
+
+/// The system prompts of running turns, by agent. Turns of an agent mostly have the same, and wait for
+/// a model with it.
+#[derive(Default)]
+pub(super) struct Prompts {
+    newest: DashMap<AgentUid, Weak<str>>,
+}
+
+impl Prompts {
+    fn shared(&self, agent: AgentUid, prompt: String) -> Arc<str> {
+        let newest = self.newest.get(&agent).and_then(|newest| newest.upgrade());
+        if let Some(same) = newest.filter(|newest| **newest == *prompt) {
+            return same;
+        }
+        let prompt: Arc<str> = prompt.into();
+        self.newest.insert(agent, Arc::downgrade(&prompt));
+        prompt
+    }
 }
 
 /// The question of a turn and its relation to the conversation.
@@ -106,6 +126,7 @@ impl Requests {
         }
         let before_tools = asked.read | reading::of_history(&found.history);
         let (system, starts) = system(agent, identity, &scope, before_tools);
+        let system = self.prompts.shared(agent.uid, system);
         let recalled = self
             .recollection(&extract, reminder, found.recalled, before_tools)
             .await?;

@@ -131,7 +131,7 @@ async fn one(
 /// Any piece of an answer will do, and an answer cut short too.
 async fn answer(snapshot: &Snapshot, model: &ModelRef) -> Result<(), CallError> {
     let request = ModelRequest {
-        system: String::new(),
+        system: "".into(),
         messages: vec![ModelMessage::user("Say ok.".to_owned())],
         tools: Vec::new(),
         settings: ModelSettings {

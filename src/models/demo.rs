@@ -429,7 +429,7 @@ mod tests {
             })
         };
         ModelRequest {
-            system: system.to_owned(),
+            system: system.into(),
             messages: messages.into(),
             tools: tools.iter().map(tool).collect(),
             settings: ModelSettings::default(),

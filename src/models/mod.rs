@@ -215,7 +215,7 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent, CallError>>;
 /// One call to a model.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
-    pub system: String,
+    pub system: Arc<str>,
     pub messages: Vec<ModelMessage>,
     pub tools: Vec<Arc<ToolSpec>>,
     pub settings: ModelSettings,

@@ -410,7 +410,7 @@ async fn ask(
 ) -> Result<String, String> {
     let identity = Identity::load(agent, false);
     let request = ModelRequest {
-        system: assemble(agent, &identity, Audience::Private),
+        system: assemble(agent, &identity, Audience::Private).into(),
         messages: vec![ModelMessage::user(texts::HELLO.to_owned())],
         tools: Vec::new(),
         settings: ModelSettings::default(),

@@ -14,7 +14,7 @@ pub(crate) mod prompt;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, stream};
@@ -50,7 +50,8 @@ const SKILL: &str = "skill";
 /// The parts of a turn's request.
 pub(crate) struct TurnRequest {
     pub lineup: Lineup,
-    pub system: String,
+    /// Shared by turns with the same prompt.
+    pub system: Arc<str>,
     /// Where the sections of both begin.
     pub outline: Outline,
     /// The last message is the question.

@@ -47,7 +47,7 @@ async fn end_of_answer(
     };
     let models = Models::new(&BTreeMap::from([("p".to_owned(), provider)]));
     let request = ModelRequest {
-        system: String::new(),
+        system: "".into(),
         messages: vec![ModelMessage::user("go ahead")],
         tools: Vec::new(),
         settings: ModelSettings::default(),

@@ -97,7 +97,7 @@ fn request(messages: impl Into<Vec<ModelMessage>>) -> ModelRequest {
         parameters: city.into(),
     };
     ModelRequest {
-        system: "You are Rose.".to_owned(),
+        system: "You are Rose.".into(),
         messages: messages.into(),
         tools: vec![Arc::new(weather)],
         settings: ModelSettings::default(),

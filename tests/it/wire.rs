@@ -119,7 +119,7 @@ impl Setup {
 fn plain(messages: Vec<ModelMessage>) -> ModelRequest {
     let (settings, cache_key) = (ModelSettings::default(), String::new());
     ModelRequest {
-        system: String::new(),
+        system: "".into(),
         messages,
         tools: Vec::new(),
         settings,
@@ -278,7 +278,7 @@ async fn requests_are_the_same_to_the_letter() {
         };
         let (system, tools, cache_key) = ("You are Rose.".to_owned(), tools(), "0123".to_owned());
         let whole = ModelRequest {
-            system,
+            system: system.into(),
             tools,
             settings,
             cache_key,

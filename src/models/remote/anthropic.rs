@@ -134,7 +134,7 @@ pub(super) fn body<'a>(model: &'a str, request: &'a ModelRequest, thoughts: &Tho
     let system = (!request.system.is_empty()).then(|| {
         [Block {
             cache_control: Some(MARK),
-            ..text(&request.system)
+            ..text(&*request.system)
         }]
     });
     Body {

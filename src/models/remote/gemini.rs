@@ -150,7 +150,7 @@ pub(super) fn body<'a>(model: &str, request: &'a ModelRequest) -> Body<'a> {
     });
     let system = || Instruction {
         parts: [Part::Text {
-            text: request.system.as_str().into(),
+            text: (*request.system).into(),
         }],
     };
     Body {

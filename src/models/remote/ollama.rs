@@ -84,7 +84,7 @@ pub(super) fn body<'a>(model: &'a str, request: &'a ModelRequest) -> Body<'a> {
         temperature: settings.temperature,
         num_predict: settings.max_tokens,
     };
-    let system = (!request.system.is_empty()).then(|| said("system", request.system.as_str()));
+    let system = (!request.system.is_empty()).then(|| said("system", &*request.system));
     Body {
         model,
         stream: true,

@@ -195,7 +195,7 @@ fn run(limits: AgentLimits) -> Run {
     let limits = TurnLimits::of(&limits);
     Run::new(TurnRequest {
         lineup,
-        system: String::new(),
+        system: "".into(),
         outline: Default::default(),
         messages,
         tools,
