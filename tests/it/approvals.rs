@@ -154,16 +154,10 @@ async fn press(place: &Place, by: User, message: &SentMessage, label: &str) {
 }
 
 /// The time until which the question stands is another at each run.
+/// An hour before midnight the time is of another day.
 fn timeless(text: &str) -> String {
-    let is_time = |word: &str| {
-        let bytes = word.trim_end_matches([':', '.']).as_bytes();
-        bytes.len() == 5 && bytes[2] == b':'
-    };
-    let words = text.split(' ').map(|word| match is_time(word) {
-        true => word.replacen(&word[..5], "TIME", 1),
-        false => word.to_owned(),
-    });
-    words.collect::<Vec<_>>().join(" ")
+    let time = regex::Regex::new(r"(\d{1,2} [A-Z][a-z]+, )?\d\d:\d\d").expect("a pattern");
+    time.replace_all(text, "TIME").into_owned()
 }
 
 #[tokio::test]
