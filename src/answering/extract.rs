@@ -15,9 +15,10 @@ use crate::config::{Access, People};
 use crate::domain::{AgentId, AgentUid, PersonId, Said, SessionKey};
 use crate::home::Snapshot;
 use crate::records::inbox::Accepted;
+use crate::records::recent::Recent;
 use crate::records::resuming::{self, BegunTurn};
 use crate::records::subagents::{self as subagent_rows, SubagentRow};
-use crate::records::transcript::{self, History, Message, Recent};
+use crate::records::transcript::{self, History, Message};
 use crate::records::view::View;
 
 /// How an earlier process left a turn.
@@ -50,8 +51,7 @@ impl Extract {
         snapshot: &Snapshot,
         accepted: &Accepted,
         agent: &Agent,
-        recent: &Arc<Recent>,
-        earlier: Option<Earlier>,
+        (recent, earlier): (&Arc<Recent>, Option<Earlier>),
     ) -> Self {
         let access = &snapshot.config.access;
         Extract {

@@ -24,8 +24,9 @@ use crate::models::{Image, Lineup, ModelMessage, Models};
 use crate::records::audit::{self, Action, Actor, Change};
 use crate::records::inbox::Accepted;
 use crate::records::journal::AskedMessage;
+use crate::records::recent::Recent;
 use crate::records::subagents::SubagentRow;
-use crate::records::transcript::{self, Conversation, History, Recent, With};
+use crate::records::transcript::{self, Conversation, History, With};
 use crate::records::turn_log;
 use crate::routing::aliases::Aliases;
 use crate::signing::Signer;
@@ -95,13 +96,8 @@ impl Requests {
         models: Vec<ModelRef>,
         asked: Asked<'_>,
     ) -> Result<Prepared, StoreError> {
-        let extract = Arc::new(Extract::of(
-            snapshot,
-            accepted,
-            agent,
-            &self.recent,
-            asked.earlier,
-        ));
+        let from = (&self.recent, asked.earlier);
+        let extract = Arc::new(Extract::of(snapshot, accepted, agent, from));
         let (people, parent) = (extract.people.clone(), asked.parent(snapshot));
         let mut scope = self.scope(snapshot, accepted, agent, people, parent);
         let reminder = self.reminder(agent, &scope, asked.said);
@@ -125,8 +121,7 @@ impl Requests {
             (found.read_upto, found.history) = self.hand_over(&extract, with).await?;
         }
         let before_tools = asked.read | reading::of_history(&found.history);
-        let (system, starts) = system(agent, identity, &scope, before_tools);
-        let system = self.prompts.shared(agent.uid, system);
+        let (system, starts) = self.system(agent, identity, &scope, before_tools);
         let recalled = self
             .recollection(&extract, reminder, found.recalled, before_tools)
             .await?;
@@ -233,6 +228,21 @@ impl Requests {
             })
         };
         self.db.read(read).await
+    }
+
+    /// The system prompt with the beginnings of its sections: of the agent's memory, the parts for the
+    /// readers of the answer.
+    fn system(
+        &self,
+        agent: &Agent,
+        identity: Identity,
+        scope: &Scope,
+        read: Labels,
+    ) -> (Arc<str>, Vec<(String, usize)>) {
+        let audience = Audience::of(Some(scope.asked_in()), scope.role, read);
+        let seen = identity.seen_by(audience, &agent.memory);
+        let (prompt, starts) = prompt::outlined(agent, &seen, prompt::Audience::of(&scope.place));
+        (self.prompts.shared(agent.uid, prompt), starts)
     }
 
     /// The recalled memories. An old index is renewed first.
@@ -525,18 +535,6 @@ pub(super) struct Prepared {
     pub(super) recalled: usize,
     /// Subagents whose end the agent is told.
     pub(super) told: Vec<String>,
-}
-
-/// The system prompt with the beginnings of its sections: of the agent's memory, the parts for the readers of the answer.
-fn system(
-    agent: &Agent,
-    identity: Identity,
-    scope: &Scope,
-    read: Labels,
-) -> (String, Vec<(String, usize)>) {
-    let audience = Audience::of(Some(scope.asked_in()), scope.role, read);
-    let seen = identity.seen_by(audience, &agent.memory);
-    prompt::outlined(agent, &seen, prompt::Audience::of(&scope.place))
 }
 
 /// The conversation and the question as messages, as far as they fit into the room.

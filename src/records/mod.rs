@@ -20,6 +20,7 @@ pub(crate) mod mini_app_entries;
 pub(crate) mod model_overrides;
 pub(crate) mod pauses;
 pub(crate) mod provider_notices;
+pub(crate) mod recent;
 pub(crate) mod resuming;
 pub(crate) mod sessions;
 pub(crate) mod speakers;

@@ -7,7 +7,6 @@ mod deleting;
 mod export;
 mod handing_over;
 mod reading;
-mod recent;
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use super::{speakers, subagents};
 use crate::domain::{
     AgentId, AgentUid, Around, Labels, MessageId, PersonId, Role, Said, SessionKey, Source, Voice,
 };
-use crate::routing::places::{self, Twin};
+use crate::routing::places::{self, PlaceId, Twin};
 use crate::turn::history::MAX_MESSAGES;
 
 pub(crate) use appending::{
@@ -32,7 +31,6 @@ pub(crate) use deleting::{blank, was_blanked};
 pub(crate) use export::{ExportedMessage, Importing, Places, export};
 pub(crate) use handing_over::{With, current_agent};
 pub(crate) use reading::{Entry, Extent, entries, latest_words, search_everywhere};
-pub(crate) use recent::Recent;
 
 /// The number of a conversation in its place; /new begins the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -357,6 +355,19 @@ pub(crate) fn told_as(
 
 fn uid(found: rusqlite::Result<Option<String>>) -> rusqlite::Result<Option<AgentUid>> {
     Ok(found.optional()?.flatten().and_then(|uid| uid.parse().ok()))
+}
+
+/// The id of a place with its conversation and its count of edits, if the place has a row.
+pub(super) fn counts(
+    connection: &Connection,
+    place: &SessionKey,
+) -> rusqlite::Result<Option<(PlaceId, Conversation, i64)>> {
+    let sql = "SELECT id, conversation, edits FROM places WHERE key = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row([place.to_string()], |row| {
+        Ok((row.get(0)?, Conversation(row.get(1)?), row.get(2)?))
+    });
+    found.optional()
 }
 
 /// The current conversation.

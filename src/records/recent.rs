@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, MAIN_DB, OptionalExtension};
+use rusqlite::{Connection, MAIN_DB};
 
-use super::super::summaries;
-use super::super::view::View;
-use super::{Conversation, History, Message, after, history, newest};
+use super::summaries;
+use super::transcript::{Conversation, History, Message, after, counts, history, newest};
+use super::view::View;
 use crate::access::numbers;
 use crate::config::People;
 use crate::domain::{Around, SessionKey, Source};
@@ -161,19 +161,6 @@ impl Kept {
         self.copies.retain(|_, copy| copy.read_at > middle);
         self.bytes = self.copies.values().map(|copy| copy.bytes).sum();
     }
-}
-
-/// The id of a place with its conversation and its count of edits, if the place has a row.
-fn counts(
-    connection: &Connection,
-    place: &SessionKey,
-) -> rusqlite::Result<Option<(PlaceId, Conversation, i64)>> {
-    let sql = "SELECT id, conversation, edits FROM places WHERE key = ?1";
-    let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_row([place.to_string()], |row| {
-        Ok((row.get(0)?, Conversation(row.get(1)?), row.get(2)?))
-    });
-    found.optional()
 }
 
 fn count(
