@@ -153,10 +153,10 @@ async fn press(place: &Place, by: User, message: &SentMessage, label: &str) {
     place.presses(by, message.message_id, &data).await;
 }
 
-/// The time until which the question stands is another at each run.
-/// An hour before midnight the time is of another day.
+/// The time until which the question stands is another at each run, and of another day within an hour
+/// of midnight.
 fn timeless(text: &str) -> String {
-    let time = regex::Regex::new(r"(\d{1,2} [A-Z][a-z]+, )?\d\d:\d\d").expect("a pattern");
+    let time = regex::Regex::new(r"(\b\d{1,2} [A-Z][a-z]+, )?\b\d\d:\d\d\b").expect("a pattern");
     time.replace_all(text, "TIME").into_owned()
 }
 

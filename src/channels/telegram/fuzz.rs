@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::me::Me;
-use super::parse::Reader;
+use super::parse::{PANICKED, Reader};
 use super::render::{MAX_ENTITIES, MAX_UNITS, render};
 use super::updates::{Update, read_answer, read_one};
 use super::{api, buttons};
@@ -42,7 +42,7 @@ fn read(updates: &[Update]) {
     for arrival in reader.read_all(updates) {
         // A panic is caught and kept, so that it costs no other update.
         if let Arrival::Broken { reason, raw, .. } = arrival {
-            assert!(!reason.contains("panicked"), "{reason}: {raw}");
+            assert_ne!(reason, PANICKED, "{raw}");
         }
     }
     updates

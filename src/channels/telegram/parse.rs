@@ -25,6 +25,9 @@ use crate::signing::Signer;
 /// The longest time between two messages of an album.
 const ALBUM_WAIT: Duration = Duration::from_secs(1);
 
+/// The reason of an update that no code of ours expected.
+pub(super) const PANICKED: &str = "reading it panicked";
+
 /// The context of reading, besides the update.
 pub(super) struct Reader<'a> {
     pub(super) bot_id: &'a str,
@@ -57,7 +60,7 @@ impl Reader<'_> {
         let read = match &update.content {
             // A panic in a library would come again with the same update at every poll.
             Ok(content) => catch_unwind(AssertUnwindSafe(|| self.content(&update_id, content)))
-                .unwrap_or_else(|_| Err("reading it panicked".to_owned()))
+                .unwrap_or_else(|_| Err(PANICKED.to_owned()))
                 .map_err(|reason| (reason, content.to_string())),
             Err(broken) => Err((broken.reason.clone(), broken.raw.clone())),
         };

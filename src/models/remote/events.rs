@@ -3,6 +3,8 @@
 //! Crates for server-sent events either bound nothing or read no lines of JSON, so both are read
 //! here.
 
+use std::ops::ControlFlow;
+
 use super::bounds::{MAX_EVENT_BYTES, MAX_STREAM_BYTES, within_bytes};
 use super::classify::unreadable;
 use crate::models::ModelError;
@@ -52,11 +54,12 @@ impl Events {
         }
     }
 
-    /// Takes in the next bytes and hands on each complete event.
+    /// Takes in the next bytes and hands on each complete event. After a break nothing is looked at any
+    /// more.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],
-        mut each: impl FnMut(Event) -> Result<(), ModelError>,
+        mut each: impl FnMut(Event) -> Result<ControlFlow<()>, ModelError>,
     ) -> Result<(), ModelError> {
         self.taken = self.taken.saturating_add(bytes.len());
         within_bytes(self.taken, MAX_STREAM_BYTES, "in one answer")?;
@@ -71,8 +74,10 @@ impl Events {
             self.add_to_line(&rest[..end])?;
             self.after_return = rest[end] == b'\r';
             rest = &rest[end + 1..];
-            if let Some(event) = self.end_line()? {
-                each(event)?;
+            if let Some(event) = self.end_line()?
+                && each(event)?.is_break()
+            {
+                return Ok(());
             }
         }
         self.add_to_line(rest)
@@ -159,7 +164,7 @@ mod tests {
         for piece in pieces {
             events.take(piece, |event| {
                 found.push((event.name, event.data));
-                Ok(())
+                Ok(ControlFlow::Continue(()))
             })?;
         }
         found.extend(events.finish()?.map(|event| (event.name, event.data)));
@@ -248,7 +253,7 @@ mod tests {
         let mut long = Events::new(Framing::ServerSent);
         long.taken = MAX_STREAM_BYTES - 8;
         let mut ping = || {
-            long.take(b": ping\n\n", |_| Ok(()))
+            long.take(b": ping\n\n", |_| Ok(ControlFlow::Continue(())))
                 .map_err(|error| error.to_string())
         };
         assert_eq!(ping(), Ok(()));

@@ -1,5 +1,7 @@
 //! Bytes of an answer in, model events out. Pure.
 
+use std::ops::ControlFlow;
+
 use super::answer::Answer;
 use super::bounds::MAX_ERROR_BYTES;
 use super::classify::unreadable;
@@ -45,10 +47,11 @@ impl Reading {
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
         let (kind, answer, failed) = (self.kind, &mut self.answer, &mut self.failed);
         self.events.take(bytes, |event| {
-            if answer.is_complete {
-                return Ok(());
-            }
-            take(kind, &event, answer).inspect_err(|error| *failed = told(error, &event.data))
+            take(kind, &event, answer).inspect_err(|error| *failed = told(error, &event.data))?;
+            Ok(match answer.is_complete {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
         })
     }
 
