@@ -30,7 +30,7 @@ pub(crate) struct Recent {
 
 #[derive(Debug, Default)]
 struct Kept {
-    copies: HashMap<Key, Copy>,
+    copies: HashMap<Key, KeptCopy>,
     bytes: usize,
     /// Counts reads.
     clock: u64,
@@ -39,7 +39,7 @@ struct Kept {
 type Key = (PlaceId, View);
 
 #[derive(Debug)]
-struct Copy {
+struct KeptCopy {
     /// When the copy was read last.
     read_at: u64,
     bytes: usize,
@@ -128,7 +128,7 @@ impl Recent {
         let messages = messages.to_vec();
         kept.copies.insert(
             key,
-            Copy {
+            KeptCopy {
                 read_at,
                 bytes,
                 as_of,
